@@ -50,9 +50,11 @@ def execute(source: str, space: dict[str, Any], filename: str, value: bool) -> s
     tree: ast.Module = compile(
         source, filename, "exec", flags=int(ast.PyCF_ONLY_AST), dont_inherit=True
     )
-    last = tree.body.pop() if value and tree.body and isinstance(tree.body[-1], ast.Expr) else None
+    last = tree.body[-1] if value and tree.body else None
+    if isinstance(last, ast.Expr):
+        tree.body.pop()
     exec(compile(tree, filename, "exec", dont_inherit=True), space)
-    if last is None:
+    if not isinstance(last, ast.Expr):
         return None
     code = compile(ast.Expression(last.value), filename, "eval", dont_inherit=True)
     result = eval(code, space)
