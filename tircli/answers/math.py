@@ -1,0 +1,335 @@
+"""Equality of two mathematical answers, with a reason."""
+
+from __future__ import annotations
+
+import re
+import time
+import unicodedata
+from fractions import Fraction
+from functools import lru_cache
+
+from tircli.answers import THOUSANDS, TooBig, Verdict, exact, split, worker
+from tircli.answers import written_digits as _digits
+
+LIMIT = 4.5
+MAX_LENGTH = 2000
+MAX_DEPTH = 40
+_VULGAR = {"½": "12", "⅓": "13", "⅔": "23", "¼": "14", "¾": "34", "⅕": "15", "⅛": "18", "⅜": "38"}
+_SUPER = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
+_SIGNS = {"−": "-", "–": "-", "×": r"\times ", "·": r"\cdot ", "÷": r"\div ", "π": r"\pi ",
+          "∞": r"\infty ", "∪": r"\cup ", "≤": r"\le ", "≥": r"\ge ", "≠": r"\ne ", "±": r"\pm ",
+          "°": r"^\circ ",
+          "，": ",", "…": r"\ldots ", "√": r"\sqrt", "ℝ": r"\mathbb{R}"}  # fmt: skip
+_UNITS = {}
+for _kind, _table in {
+    "length": "mm 1/1000 cm 1/100 dm 1/10 m 1 km 1000 meter 1 metre 1 centimeter 1/100 "
+    "kilometer 1000",
+    "inch": "in 1 inch 1 inche 1 ft 12 foot 12 feet 12 yard 36 yd 36 mile 63360",
+    "time": "s 1 sec 1 second 1 min 60 minute 60 h 3600 hr 3600 hour 3600 day 86400 week 604800",
+    "mass": "mg 1/1000 g 1 gram 1 kg 1000 kilogram 1000",
+    "volume": "ml 1/1000 l 1 liter 1 litre 1",
+    "money": "cent 1/100 dollar 1",
+    "angle": "degree 1",
+}.items():
+    _cells = _table.split()
+    for _name, _size in zip(_cells[::2], _cells[1::2], strict=True):
+        _UNITS[_name] = (_kind, Fraction(_size))
+_WRAPS = (("$$", "$$"), ("$", "$"), (r"\(", r"\)"), (r"\[", r"\]"), (r"\boxed{", "}"))
+_NAME = r"[A-Za-z](?:\([a-z]\))?"
+_RELATION = re.compile(r"\\leq?(?![a-z])|\\geq?(?![a-z])|<=|>=|<|>")
+
+
+def _unwrap(text: str) -> str:
+    """The text without dollars, boxes and phrases around it."""
+    text = text.strip().rstrip(".").strip()
+    phrase = r"(?:so |thus |hence )?(?:the |my )?(?:final )?(?:answer|option|choice)(?: is|:)+"
+    text = re.sub(rf"^{phrase}\s*", "", text, flags=re.I)
+    for left, right in (
+        ("$$", "$$"),
+        ("$", "$"),
+        (r"\(", r"\)"),
+        (r"\[", r"\]"),
+        (r"\boxed{", "}"),
+    ):
+        if len(text) > len(left + right) and text.startswith(left) and text.endswith(right):
+            inner = text[len(left) : -len(right)]
+            if left != r"\boxed{" or _depth(inner) is not None:
+                text = inner.strip()
+    return text
+
+
+def _depth(text: str) -> int | None:
+    """The deepest nesting of brackets, None when one closes before it opens."""
+    depth = deepest = 0
+    for char in text:
+        depth += (char in "([{") - (char in ")]}")
+        deepest = max(deepest, depth)
+        if depth < 0:
+            return None
+    return deepest
+
+
+def clean(text: str) -> str:
+    """The text with one way of writing each thing; unit words become `|word|`."""
+    for char, (top, bottom) in _VULGAR.items():
+        text = text.replace(char, rf"\frac{{{top}}}{{{bottom}}}")
+    text = re.sub(r"[⁰¹²³⁴⁵⁶⁷⁸⁹⁻]+", lambda m: f"^{{{m[0].translate(_SUPER)}}}", text)
+    for old, new in _SIGNS.items():
+        text = text.replace(old, new)
+    text = _unwrap(unicodedata.normalize("NFKC", text))
+    text = re.sub(r"\\[dtc]frac", r"\\frac", text)
+    text = re.sub(r"\\left(?![a-z])|\\right(?![a-z])|\\displaystyle|\\[!,;:]|\\q?quad", "", text)
+    text = re.sub(r"\\(text(bf|it|rm)?|mathrm|mbox|operatorname)\s*\{([^{}]*)\}", _word, text)
+    text = re.sub(r"\^\s*(\{\s*\\circ\s*\}|\\circ)|\\degree\b", "|degree|", text)
+    text = text.replace(r"\$", "").replace("$", "").replace(r"\%", "%").replace("~", " ")
+    text = text.replace(r"\ ", " ").replace("{,}", ",").replace(r"\lbrace", r"\{")
+    text = text.replace(r"\rbrace", r"\}").replace(r"\dots", r"\ldots").replace("tbinom", "binom")
+    text = re.sub(r"(\d)\s+(\d+)/(\d+)$", r"\1\\frac{\2}{\3}", text)
+    text = re.sub(r"\\frac\s*(\d)\s*(\d)", r"\\frac{\1}{\2}", text)
+    text = re.sub(r"\\frac\s*(\d)\s*\{", r"\\frac{\1}{", text)
+    text = re.sub(r"(\\frac\{[^{}]*\})\s*(\d)", r"\1{\2}", text)
+    text = re.sub(r"\\sqrt\s*(\w)", r"\\sqrt{\1}", text)
+    text = re.sub(r"(?<=[\d}])\s+([A-Za-z]{1,12})s?\.?$", r"|\1|", text)
+    text = re.sub(r"(?<![\d.,:])0+(?=\d)", "", text)
+    return re.sub(r"\s+", " ", text).strip()
+
+
+def _word(match: re.Match[str]) -> str:
+    """The words of a text command, as a connective or a marked word."""
+    word = match[3].strip().rstrip(".")
+    if word.lower() in ("or", "and", ","):
+        return ","
+    if re.fullmatch(r"\(?[A-Z]\)?", word) or not re.search("[A-Za-z]", word):
+        return word
+    return f"|{word.lower()}|"
+
+
+def _unit(text: str) -> tuple[str, str]:
+    """A text without its unit, and the unit in lower case."""
+    match = re.fullmatch(r"(.*[\d}).%])\s*\|([^|]*)\|(\^\{?\d\}?)?", text)
+    if not match:
+        return text, ""
+    name = match[2]
+    name = name if name in _UNITS else name.rstrip("s")
+    return match[1], name + (match[3] or "").replace("{", "").replace("}", "")
+
+
+def _scalar(gold: str, pred: str, end: float) -> Verdict:
+    """The verdict on two single values, with or without units."""
+    (a, unit_a), (b, unit_b) = _unit(gold), _unit(pred)
+    try:
+        x, y = exact(a), exact(b)
+    except TooBig:
+        return Verdict(False, "too big to compute")
+    if unit_a and unit_b and unit_a != unit_b:
+        (kind_a, size_a), (kind_b, size_b) = (_UNITS.get(u, (u, 1)) for u in (unit_a, unit_b))
+        if kind_a != kind_b or x is None or y is None:
+            return Verdict(False, "units differ")
+        return Verdict(x * size_a == y * size_b, "units converted")
+    digits_a, digits_b = _digits(a), _digits(b)
+    if x is not None and y is not None:
+        other = x if digits_b >= 3 else y
+        near = max(digits_a, digits_b) >= 3 and bool(digits_a) != bool(digits_b)
+        if near and x != y and other.denominator != 1:
+            return Verdict(abs(x - y) <= abs(x) / 10000, "decimal within 1e-4")
+        return Verdict(x == y, "exact number")
+    if "|" in a + b:
+        return Verdict(False, "different words")
+    if digits_a >= 3 or digits_b >= 3:
+        a, b = (b, a) if digits_a >= 3 else (a, b)
+        return Verdict(bool(worker.ask("near", a, b, end)), "decimal against symbolic")
+    if not re.search(r"\\|[-+*/^(]|\d", a + b):
+        return Verdict(False, "different text")
+    return Verdict(bool(worker.ask("same", a, b, end)), "symbolic")
+
+
+def _matrix(text: str) -> list[list[str]] | None:
+    """The cells of a matrix, None for anything else."""
+    match = re.fullmatch(r"\\begin\{([pbvBV]?matrix|array)\}(?:\{[clr|]*\})?(.*)\\end\{\1\}", text)
+    if not match:
+        return None
+    rows = [row for row in match[2].split(r"\\") if row.strip()]
+    return [[cell.strip() for cell in row.split("&")] for row in rows]
+
+
+def _bracket(text: str) -> tuple[str, list[str]] | None:
+    """The kind of a list, set, tuple or interval and its parts."""
+    if text.startswith(r"\{") and text.endswith(r"\}"):
+        return "set", split(text[2:-2])
+    if len(text) > 1 and text[0] in "([" and text[-1] in ")]" and _depth(text[1:-1]) is not None:
+        parts = split(text[1:-1])
+        return (text[0] + text[-1], parts) if len(parts) > 1 else None
+    parts = split(text)
+    return ("list", parts) if len(parts) > 1 and not THOUSANDS.fullmatch(_unit(text)[0]) else None
+
+
+def _interval(text: str) -> str:
+    """An inequality in one variable, or the reals without points, as intervals."""
+    match = re.fullmatch(r"\\mathbb\s*\{?R\}?\s*\\(?:setminus|backslash)\s*\\\{(.*)\\\}", text)
+    if match:
+        points = sorted(split(match[1]), key=lambda point: exact(point) or Fraction(0))
+        ends = [r"-\infty", *points, r"\infty"]
+        return r"\cup".join(f"({a},{b})" for a, b in zip(ends[:-1], ends[1:], strict=True))
+    text = re.sub(r"^[a-z]\s*\\in(?![a-z])\s*", "", text)
+    sides = [side.strip() for side in _RELATION.split(text)]
+    signs = [("<" if "l" in s or "<" in s else ">") + "=" * ("e" in s or "=" in s)
+             for s in _RELATION.findall(text)]  # fmt: skip
+    if len(signs) == 2 and signs[0][0] == signs[1][0] and re.fullmatch("[a-z]", sides[1]):
+        if signs[0][0] == ">":
+            sides, signs = sides[::-1], signs[::-1]
+        left, right = ("[" if "=" in signs[0] else "("), ("]" if "=" in signs[1] else ")")
+        return f"{left}{sides[0]},{sides[2]}{right}"
+    if len(signs) != 1:
+        return text
+    sign = signs[0]
+    if re.fullmatch("[a-z]", sides[1]):
+        sides, sign = sides[::-1], sign.translate(str.maketrans("<>", "><"))
+    if not re.fullmatch("[a-z]", sides[0]):
+        return text
+    if sign[0] == ">":
+        return ("[" if "=" in sign else "(") + sides[1] + r",\infty)"
+    return r"(-\infty," + sides[1] + ("]" if "=" in sign else ")")
+
+
+def _elements(gold: list[str], pred: list[str], ordered: bool, end: float) -> Verdict:
+    """The verdict on two lists of parts, in order or in any order."""
+    if len(gold) != len(pred):
+        return Verdict(False, "different number of elements")
+    if ordered or len(gold) > 50 or any("ldots" in part for part in gold + pred):
+        same = all(_compare(a, b, end).equal for a, b in zip(gold, pred, strict=True))
+        return Verdict(same, "elementwise")
+    rest = list(pred)
+    for part in gold:
+        found = next((b for b in rest if b == part), None)
+        if found is None:
+            found = next((b for b in rest if _compare(part, b, end).equal), None)
+        if found is None:
+            return Verdict(False, "an element is missing")
+        rest.remove(found)
+    return Verdict(True, "same elements")
+
+
+def _equation(gold: str, pred: str, end: float) -> Verdict | None:
+    """The verdict when a side is an equation, None when neither is."""
+    a, b = split(gold, "="), split(pred, "=")
+    if len(a) == len(b) == 1:
+        return None
+    if len(a) == len(b) == 2:
+        if a[0] == b[0]:
+            same = _compare(a[1], b[1], end)
+            if same.equal or re.fullmatch(_NAME, a[0]):
+                return same
+        zero_a, zero_b = (f"({side[0]})-({side[1]})" for side in (a, b))
+        return Verdict(bool(worker.ask("scaled", zero_a, zero_b, end)), "equations")
+    if len(a) <= 2 and len(b) <= 2:
+        named, other = (a, pred) if len(a) == 2 else (b, gold)
+        if re.fullmatch(_NAME, named[0]):
+            named_first = len(a) == 2
+            return _compare(*((named[1], other) if named_first else (other, named[1])), end)
+    return Verdict(False, "equation against something else")
+
+
+def _choice(gold: str, pred: str) -> Verdict | None:
+    """The verdict when the gold is a letter of a multiple choice, otherwise None."""
+    match = re.fullmatch(r"\(?([A-J])\)?", gold)
+    if not match:
+        return None
+    found = re.fullmatch(r"\(?([A-J])(?:[).:]\s*(.*)|\)?)", pred)
+    hedged = found and re.search(r"(?:^|\W)\(?[A-J][).:]|\bor\b", found[2] or "")
+    if not found or hedged:
+        return Verdict(False, "not one choice")
+    return Verdict(found[1] == match[1], "choice letter")
+
+
+def _notation(gold: str, pred: str) -> Verdict | None:
+    """The verdict on numbers in a base, times and ratios, otherwise None."""
+    bases = [re.fullmatch(r"([0-9A-Z]+)_\{?(\d{1,2})\}?", side) for side in (gold, pred)]
+    if all(bases):
+        return Verdict(bases[0].groups() == bases[1].groups(), "digits and base")
+    if any(bases):
+        return Verdict(False, "base on one side only")
+    if ":" not in gold + pred:
+        return None
+    a, b = split(gold, ":"), split(pred, ":")
+    if all(re.match(r"\d{1,2}:\d\d(?!\d)", side) for side in (gold, pred)) or len(a) != len(b):
+        return Verdict(False, "different times or ratios")
+    try:
+        x, y = [exact(part) for part in a], [exact(part) for part in b]
+    except TooBig:
+        return Verdict(False, "too big to compute")
+    if None in x + y:
+        return None
+    same = 0 not in x + y and all(p * y[0] == q * x[0] for p, q in zip(x, y, strict=True))
+    return Verdict(same, "ratio")
+
+
+def _signs(text: str) -> str:
+    """A text with one plus-minus as the list of both values."""
+    if text.count(r"\pm") != 1:
+        return text
+    return text.replace(r"\pm", "+").lstrip("+ ") + "," + text.replace(r"\pm", "-")
+
+
+def _listed(gold: str, pred: str, end: float) -> Verdict | None:
+    """The verdict when a side is a matrix, union, set, tuple, interval or list."""
+    rows = _matrix(gold), _matrix(pred)
+    if any(rows):
+        if not all(rows) or [len(r) for r in rows[0]] != [len(r) for r in rows[1]]:
+            return Verdict(False, "matrix shapes differ")
+        return _elements(*([cell for row in side for cell in row] for side in rows), True, end)
+    unions = split(gold, r"\cup"), split(pred, r"\cup")
+    if max(map(len, unions)) > 1:
+        return _elements(*unions, False, end)
+    a, b = _bracket(gold), _bracket(pred)
+    if not a and not b:
+        return None
+    if a and b:
+        if a[0] != b[0] and {a[0], b[0]} != {"set", "list"}:
+            return Verdict(False, "different brackets")
+        return _elements(a[1], b[1], a[0] not in ("set", "list"), end)
+    kind, parts = a or b
+    if kind == "set" and len(parts) == 1 and parts[0]:
+        return _compare(parts[0], pred, end) if a else _compare(gold, parts[0], end)
+    return Verdict(False, "one value against several")
+
+
+def _compare(gold: str, pred: str, end: float) -> Verdict:
+    """The verdict on two cleaned texts, before the deadline."""
+    if not gold or not pred:
+        return Verdict(False, "empty")
+    if gold.replace(" ", "") == pred.replace(" ", ""):
+        return Verdict(True, "same text")
+    if "|" in gold and gold.replace("|", "").casefold() == pred.replace("|", "").casefold():
+        return Verdict(True, "same words")
+    if time.monotonic() > end:
+        return Verdict(False, "out of time")
+    found = _choice(gold, pred) or _notation(gold, pred)
+    if found:
+        return found
+    left, right = _interval(_signs(gold)), _interval(_signs(pred))
+    if (left, right) != (gold, pred) and left == right:
+        return Verdict(True, "same interval")
+    listed = [re.fullmatch(rf"({_NAME})\s*=\s*([^=]*,[^=]*)", side) for side in (left, right)]
+    if any(listed):
+        if all(listed) and listed[0][1] != listed[1][1]:
+            return Verdict(False, "different names")
+        left, right = (m[2] if m else side for m, side in zip(listed, (left, right), strict=True))
+    found = _listed(left, right, end) or _equation(left, right, end)
+    return found or _scalar(left, right, end)
+
+
+@lru_cache(maxsize=4096)
+def equal(gold: str, prediction: str | None) -> Verdict:
+    """Whether a prediction is the same answer as the gold, and why."""
+    if prediction is None or not prediction.strip() or not gold.strip():
+        return Verdict(False, "empty")
+    if max(len(gold), len(prediction)) > 100_000:
+        return Verdict(False, "too long")
+    a, b = clean(gold), clean(prediction)
+    if a and a == b:
+        return Verdict(True, "same text")
+    if max(len(a), len(b)) > MAX_LENGTH:
+        return Verdict(False, "too long")
+    if any((_depth(side) or 0) > MAX_DEPTH for side in (a, b)):
+        return Verdict(False, "nested too deep")
+    return _compare(a, b, time.monotonic() + LIMIT)
