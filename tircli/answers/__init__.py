@@ -178,3 +178,23 @@ def split(text: str, mark: str = ",") -> list[str]:
         else:
             at += 1
     return [*parts, text[start:].strip()]
+
+
+def depth(text: str) -> int | None:
+    """The deepest nesting of brackets, None when one closes before it opens."""
+    level = deepest = 0
+    for char in text:
+        level += (char in "([{") - (char in ")]}")
+        deepest = max(deepest, level)
+        if level < 0:
+            return None
+    return deepest
+
+
+def matrix(text: str) -> list[list[str]] | None:
+    """The cells of a matrix, None for anything else."""
+    match = re.fullmatch(r"\\begin\{([pbvBV]?matrix|array)\}(?:\{[clr|]*\})?(.*)\\end\{\1\}", text)
+    if not match:
+        return None
+    rows = [row for row in match[2].split(r"\\") if row.strip()]
+    return [[cell.strip() for cell in row.split("&")] for row in rows]

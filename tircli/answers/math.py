@@ -7,8 +7,9 @@ import time
 import unicodedata
 from fractions import Fraction
 from functools import lru_cache
+from itertools import pairwise
 
-from tircli.answers import THOUSANDS, TooBig, Verdict, exact, split, worker
+from tircli.answers import THOUSANDS, TooBig, Verdict, depth, exact, matrix, split, worker
 from tircli.answers import written_digits as _digits
 
 LIMIT = 4.5
@@ -35,6 +36,7 @@ for _kind, _table in {
     for _name, _size in zip(_cells[::2], _cells[1::2], strict=True):
         _UNITS[_name] = (_kind, Fraction(_size))
 _WRAPS = (("$$", "$$"), ("$", "$"), (r"\(", r"\)"), (r"\[", r"\]"), (r"\boxed{", "}"))
+_PLAIN_UNIT = r"^(-?[\d.,/]+|-?\d*\\frac\{\d+\}\{\d+\})\s+([A-Za-z]+(?:/[a-z]+)?)(\^\{?\d\}?)?$"
 _NAME = r"[A-Za-z](?:\([a-z]\))?"
 _RELATION = re.compile(r"\\leq?(?![a-z])|\\geq?(?![a-z])|<=|>=|<|>")
 
@@ -53,24 +55,13 @@ def _unwrap(text: str) -> str:
     ):
         if len(text) > len(left + right) and text.startswith(left) and text.endswith(right):
             inner = text[len(left) : -len(right)]
-            if left != r"\boxed{" or _depth(inner) is not None:
+            if left != r"\boxed{" or depth(inner) is not None:
                 text = inner.strip()
     return text
 
 
-def _depth(text: str) -> int | None:
-    """The deepest nesting of brackets, None when one closes before it opens."""
-    depth = deepest = 0
-    for char in text:
-        depth += (char in "([{") - (char in ")]}")
-        deepest = max(deepest, depth)
-        if depth < 0:
-            return None
-    return deepest
-
-
 def clean(text: str) -> str:
-    """The text with one way of writing each thing; unit words become `|word|`."""
+    """The text with one way of writing each thing; unit words become `‹word›`."""
     for char, (top, bottom) in _VULGAR.items():
         text = text.replace(char, rf"\frac{{{top}}}{{{bottom}}}")
     text = re.sub(r"[⁰¹²³⁴⁵⁶⁷⁸⁹⁻]+", lambda m: f"^{{{m[0].translate(_SUPER)}}}", text)
@@ -78,20 +69,31 @@ def clean(text: str) -> str:
         text = text.replace(old, new)
     text = _unwrap(unicodedata.normalize("NFKC", text))
     text = re.sub(r"\\[dtc]frac", r"\\frac", text)
-    text = re.sub(r"\\left(?![a-z])|\\right(?![a-z])|\\displaystyle|\\[!,;:]|\\q?quad", "", text)
+    text = re.sub(r"(?<!\\)\\(left(?![a-z])|right(?![a-z])|displaystyle|[!,;:]|q?quad)", "", text)
     text = re.sub(r"\\(text(bf|it|rm)?|mathrm|mbox|operatorname)\s*\{([^{}]*)\}", _word, text)
-    text = re.sub(r"\^\s*(\{\s*\\circ\s*\}|\\circ)|\\degree\b", "|degree|", text)
+    text = re.sub(r"\^\s*(\{\s*\\circ\s*\}|\\circ)|\\degree\b", "‹degree›", text)
     text = text.replace(r"\$", "").replace("$", "").replace(r"\%", "%").replace("~", " ")
-    text = text.replace(r"\ ", " ").replace("{,}", ",").replace(r"\lbrace", r"\{")
+    text = re.sub(r"(?<!\\)\\ ", " ", text).replace("{,}", ",").replace(r"\lbrace", r"\{")
     text = text.replace(r"\rbrace", r"\}").replace(r"\dots", r"\ldots").replace("tbinom", "binom")
     text = re.sub(r"(\d)\s+(\d+)/(\d+)$", r"\1\\frac{\2}{\3}", text)
     text = re.sub(r"\\frac\s*(\d)\s*(\d)", r"\\frac{\1}{\2}", text)
     text = re.sub(r"\\frac\s*(\d)\s*\{", r"\\frac{\1}{", text)
     text = re.sub(r"(\\frac\{[^{}]*\})\s*(\d)", r"\1{\2}", text)
     text = re.sub(r"\\sqrt\s*(\w)", r"\\sqrt{\1}", text)
-    text = re.sub(r"(?<=[\d}])\s+([A-Za-z]{1,12})s?\.?$", r"|\1|", text)
+    text = re.sub(_PLAIN_UNIT, _plain_unit, text)
     text = re.sub(r"(?<![\d.,:])0+(?=\d)", "", text)
+    text = re.sub(r"(?<=[\w})]) (or|and) (?=[\w\\({-])", ",", text.strip("*"))
+    text = re.sub(r"\\varnothing|∅|\\\{\s*\\\}", r"\\emptyset", text)
     return re.sub(r"\s+", " ", text).strip()
+
+
+def _plain_unit(match: re.Match[str]) -> str:
+    """A number with its unit marked, or unchanged when the word may be variables."""
+    word = match[2]
+    if word == "percent":
+        return match[1] + "%"
+    known = word in _UNITS or word.rstrip("s") in _UNITS or len(word) > 3
+    return f"{match[1]}‹{word.lower()}›{match[3] or ''}" if known else match[0]
 
 
 def _word(match: re.Match[str]) -> str:
@@ -101,12 +103,12 @@ def _word(match: re.Match[str]) -> str:
         return ","
     if re.fullmatch(r"\(?[A-Z]\)?", word) or not re.search("[A-Za-z]", word):
         return word
-    return f"|{word.lower()}|"
+    return "%" if word.lower() == "percent" else f"‹{word.lower()}›"
 
 
 def _unit(text: str) -> tuple[str, str]:
     """A text without its unit, and the unit in lower case."""
-    match = re.fullmatch(r"(.*[\d}).%])\s*\|([^|]*)\|(\^\{?\d\}?)?", text)
+    match = re.fullmatch(r"(.*[\d}).%])\s*‹([^›]*)›(\^\{?\d\}?)?", text)
     if not match:
         return text, ""
     name = match[2]
@@ -122,18 +124,21 @@ def _scalar(gold: str, pred: str, end: float) -> Verdict:
     except TooBig:
         return Verdict(False, "too big to compute")
     if unit_a and unit_b and unit_a != unit_b:
-        (kind_a, size_a), (kind_b, size_b) = (_UNITS.get(u, (u, 1)) for u in (unit_a, unit_b))
-        if kind_a != kind_b or x is None or y is None:
+        (kind_a, size_a), (kind_b, size_b) = (
+            _UNITS.get(u.split("^")[0], (u, 1)) for u in (unit_a, unit_b)
+        )
+        power_a, power_b = (int(u[-1]) if "^" in u else 1 for u in (unit_a, unit_b))
+        if kind_a != kind_b or power_a != power_b or x is None or y is None:
             return Verdict(False, "units differ")
-        return Verdict(x * size_a == y * size_b, "units converted")
+        return Verdict(x * size_a**power_a == y * size_b**power_a, "units converted")
     digits_a, digits_b = _digits(a), _digits(b)
     if x is not None and y is not None:
         other = x if digits_b >= 3 else y
         near = max(digits_a, digits_b) >= 3 and bool(digits_a) != bool(digits_b)
         if near and x != y and other.denominator != 1:
-            return Verdict(abs(x - y) <= abs(x) / 10000, "decimal within 1e-4")
+            return Verdict(abs(x - y) * 10000 <= max(abs(x), abs(y)), "decimal within 1e-4")
         return Verdict(x == y, "exact number")
-    if "|" in a + b:
+    if "‹" in a + b:
         return Verdict(False, "different words")
     if digits_a >= 3 or digits_b >= 3:
         a, b = (b, a) if digits_a >= 3 else (a, b)
@@ -143,20 +148,18 @@ def _scalar(gold: str, pred: str, end: float) -> Verdict:
     return Verdict(bool(worker.ask("same", a, b, end)), "symbolic")
 
 
-def _matrix(text: str) -> list[list[str]] | None:
-    """The cells of a matrix, None for anything else."""
-    match = re.fullmatch(r"\\begin\{([pbvBV]?matrix|array)\}(?:\{[clr|]*\})?(.*)\\end\{\1\}", text)
-    if not match:
-        return None
-    rows = [row for row in match[2].split(r"\\") if row.strip()]
-    return [[cell.strip() for cell in row.split("&")] for row in rows]
-
-
 def _bracket(text: str) -> tuple[str, list[str]] | None:
     """The kind of a list, set, tuple or interval and its parts."""
     if text.startswith(r"\{") and text.endswith(r"\}"):
-        return "set", split(text[2:-2])
-    if len(text) > 1 and text[0] in "([" and text[-1] in ")]" and _depth(text[1:-1]) is not None:
+        return "set", list(dict.fromkeys(split(text[2:-2])))
+    if (
+        text.startswith("{")
+        and text.endswith("}")
+        and "," in text
+        and depth(text[1:-1]) is not None
+    ):
+        return "set", list(dict.fromkeys(split(text[1:-1])))
+    if len(text) > 1 and text[0] in "([" and text[-1] in ")]" and depth(text[1:-1]) is not None:
         parts = split(text[1:-1])
         return (text[0] + text[-1], parts) if len(parts) > 1 else None
     parts = split(text)
@@ -169,7 +172,9 @@ def _interval(text: str) -> str:
     if match:
         points = sorted(split(match[1]), key=lambda point: exact(point) or Fraction(0))
         ends = [r"-\infty", *points, r"\infty"]
-        return r"\cup".join(f"({a},{b})" for a, b in zip(ends[:-1], ends[1:], strict=True))
+        return r"\cup".join(f"({a},{b})" for a, b in pairwise(ends))
+    if re.fullmatch(r"\\mathbb\s*\{?R\}?", text):
+        return r"(-\infty,\infty)"
     text = re.sub(r"^[a-z]\s*\\in(?![a-z])\s*", "", text)
     sides = [side.strip() for side in _RELATION.split(text)]
     signs = [("<" if "l" in s or "<" in s else ">") + "=" * ("e" in s or "=" in s)
@@ -272,7 +277,7 @@ def _signs(text: str) -> str:
 
 def _listed(gold: str, pred: str, end: float) -> Verdict | None:
     """The verdict when a side is a matrix, union, set, tuple, interval or list."""
-    rows = _matrix(gold), _matrix(pred)
+    rows = matrix(gold), matrix(pred)
     if any(rows):
         if not all(rows) or [len(r) for r in rows[0]] != [len(r) for r in rows[1]]:
             return Verdict(False, "matrix shapes differ")
@@ -293,13 +298,20 @@ def _listed(gold: str, pred: str, end: float) -> Verdict | None:
     return Verdict(False, "one value against several")
 
 
+def _plain(text: str) -> str:
+    """A text of words in lower case, empty for anything else."""
+    words = text.replace("‹", "").replace("›", "").casefold()
+    marked = "‹" in text or words in ("yes", "no") or len(words) > 3
+    return words if marked and re.fullmatch(r"[^\W\d_][^\\^=+*/()]*", words) else ""
+
+
 def _compare(gold: str, pred: str, end: float) -> Verdict:
     """The verdict on two cleaned texts, before the deadline."""
     if not gold or not pred:
         return Verdict(False, "empty")
     if gold.replace(" ", "") == pred.replace(" ", ""):
         return Verdict(True, "same text")
-    if "|" in gold and gold.replace("|", "").casefold() == pred.replace("|", "").casefold():
+    if min(len(gold), len(pred)) > 1 and _plain(gold) and _plain(gold) == _plain(pred):
         return Verdict(True, "same words")
     if time.monotonic() > end:
         return Verdict(False, "out of time")
@@ -330,6 +342,6 @@ def equal(gold: str, prediction: str | None) -> Verdict:
         return Verdict(True, "same text")
     if max(len(a), len(b)) > MAX_LENGTH:
         return Verdict(False, "too long")
-    if any((_depth(side) or 0) > MAX_DEPTH for side in (a, b)):
+    if any((depth(side) or 0) > MAX_DEPTH for side in (a, b)):
         return Verdict(False, "nested too deep")
     return _compare(a, b, time.monotonic() + LIMIT)

@@ -104,6 +104,7 @@ def ask(kind: str, left: str, right: str, deadline: float) -> bool | None:
 
 def _expression(text: str):
     """The sympy object math-verify reads in the text, or None."""
+    import sympy
     from math_verify import LatexExtractionConfig, parse
 
     found = parse(
@@ -113,6 +114,8 @@ def _expression(text: str):
         raise_on_error=False,
     )
     found = [item for item in found if not isinstance(item, str)]
+    if found and isinstance(found[0], sympy.Expr):
+        return found[0].subs(sympy.Symbol("i"), sympy.I)
     return found[0] if found else None
 
 
