@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import math
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -44,12 +45,12 @@ def decode(line: bytes, place: str) -> Any:
 def _decode_slowly(line: bytes, place: str) -> Any:
     """As `decode`, for half surrogates and for a message that says what is wrong."""
 
-    def refuse(name: str) -> None:
+    def refuse(name: str) -> float:
         raise RecordError(f"{place}: {name} is no JSON number; write null or a finite number")
 
     def number(text: str) -> float:
         value = float(text)
-        return refuse(text) or value if value in (float("inf"), float("-inf")) else value
+        return value if math.isfinite(value) else refuse(text)
 
     try:
         value = json.loads(line.decode("utf-8"), parse_constant=refuse, parse_float=number)
@@ -262,4 +263,8 @@ class Writer:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._stream.close()
+        try:
+            self._stream.close()
+        except BrokenPipeError:
+            # The reader left with bytes unread; close again would only say so once more.
+            raise BrokenPipeError(f"{self.path or 'stdout'}: the reader went away") from None

@@ -59,7 +59,7 @@ class Protocol:
     limits: Json = field(default_factory=dict)
     """Executed calls by tool and in `calls`; `turns`; `turn_tokens`."""
     limit_text: str = "The limit of calls is reached. Give the answer now."
-    python: View = View()
+    python: View = field(default_factory=View)
     passages: int = 4
     """Search results shown (SPEC 1.2)."""
 
@@ -143,10 +143,8 @@ def load(name: str) -> Protocol:
     data = dict(templates.load("protocols", name))
     view = data.pop("python", {})
     try:
-        protocol = Protocol(
-            python=View(**view),
-            **{key: tuple(v) if isinstance(v, list) else v for key, v in data.items()},
-        )
+        values: Json = {k: tuple(v) if isinstance(v, list) else v for k, v in data.items()}
+        protocol = Protocol(python=View(**view), **values)
     except TypeError as error:
         raise InputError(f"protocol {name}: {error}; see templates/protocols/et.toml") from None
     if protocol.prompt.get("kind") not in ("raw", "chat") or "user" not in protocol.prompt:

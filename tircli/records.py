@@ -1,12 +1,12 @@
 """The one record, the trajectory, with its parts and invariants; and the tree of errors.
 
-    TirError
-     +- InputError      the user's to fix: where, what, what to do (exit code 2)
-     |   +- RecordError     a line that is no valid record
-     |   +- MissingExtra    a feature whose package is not installed
-     +- EngineError     a model or server that failed: stops the run
-     |   +- TurnError       one turn failed for good: ends its trajectory as `stop: "error"`
-     +- ToolUnavailable  a tool that is down: never the model's fault
+TirError
+ +- InputError      the user's to fix: where, what, what to do (exit code 2)
+ |   +- RecordError     a line that is no valid record
+ |   +- MissingExtra    a feature whose package is not installed
+ +- EngineError     a model or server that failed: stops the run
+ |   +- TurnError       one turn failed for good: ends its trajectory as `stop: "error"`
+ +- ToolUnavailable  a tool that is down: never the model's fault
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class ToolUse:
     call_tokens: list[int] | None = None
     """`[start, end)` of the call in the token ids of the model segment before it."""
     confidence: Json | None = None
-    """`max` and `sampled`: geometric means of the call's token probabilities; `tokens`: how many."""
+    """`max`, `sampled`: geometric means of the call's token probabilities; `tokens`: how many."""
     trusted: bool | None = None
     extra: Json = field(default_factory=dict)
 
@@ -168,11 +168,13 @@ Group = list[Trajectory]
 """All samples of one question, standing together in the stream."""
 
 _TRAJECTORY_KEYS = (
-    "id group sample k question answer task stop prediction correct judge reward reward_parts "
-    "parent made error meta"
-).split()
-_SEGMENT_KEYS = "role text token_ids logprobs tool why".split()
-_TOOL_KEYS = "name input output status seconds queued call_tokens confidence trusted".split()
+    *("id", "group", "sample", "k", "question", "answer", "task", "stop", "prediction"),
+    *("correct", "judge", "reward", "reward_parts", "parent", "made", "error", "meta"),
+)
+_TOOL_KEYS = (
+    *("name", "input", "output", "status", "seconds", "queued"),
+    *("call_tokens", "confidence", "trusted"),
+)
 _ALWAYS = {"id", "group", "question", "answer", "task", "stop", "prediction", "correct", "judge"}
 _ALIASES = {
     "question": ("problem", "input", "prompt"),
@@ -196,7 +198,7 @@ def to_json(trajectory: Trajectory) -> Json:
     record: Json = {"schema": SCHEMA}
     for key in _TRAJECTORY_KEYS:
         value = getattr(trajectory, key)
-        if value is not None and value != {} or key in _ALWAYS:
+        if (value is not None and value != {}) or key in _ALWAYS:
             record[key] = value
     record.update(trajectory.extra)
     record["segments"] = [_segment_to_json(segment) for segment in trajectory.segments]
@@ -313,7 +315,9 @@ def _one_answer(value: Any, place: str) -> str:
         return value
     if isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value):
         return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
-    raise RecordError(f'{place}: "answer" is {value!r}; write a string, a number or a list of these')
+    raise RecordError(
+        f'{place}: "answer" is {value!r}; write a string, a number or a list of these'
+    )
 
 
 def _text(rest: Json, key: str, place: str, *, number: bool = False) -> str | None:
@@ -397,7 +401,9 @@ def _ids(value: Any, place: str) -> list[int] | None:
     if value is None:
         return None
     try:
-        good = isinstance(value, list) and isinstance(sum(value), int) and min(value, default=0) >= 0
+        good = (
+            isinstance(value, list) and isinstance(sum(value), int) and min(value, default=0) >= 0
+        )
     except TypeError:
         good = False
     if not good:

@@ -30,7 +30,8 @@ def load(kind: str, name: str) -> dict[str, Any]:
     """The TOML file of a shipped `name`, or of a path. Raises InputError."""
     path = Path(name) if name.endswith(".toml") else root() / kind / f"{name}.toml"
     try:
-        return tomllib.loads(path.read_text("utf-8"))
+        data: dict[str, Any] = tomllib.loads(path.read_text("utf-8"))
+        return data
     except FileNotFoundError:
         option = kind.removesuffix("s")
         known = ", ".join(names(kind))

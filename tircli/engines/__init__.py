@@ -58,7 +58,7 @@ class Engine(Protocol):
         """Text and ids of a raw prompt (with BOS where the tokenizer has one) or of a chat."""
 
     def render_turn(self, messages: list[Message]) -> tuple[str, list[int]]:
-        """What a chat appends for `messages` after a model turn, next assistant opening included."""
+        """What a chat appends for `messages` after a model turn, next turn's opening included."""
 
     def encode(self, text: str) -> list[int]:
         """Ids of plain text: no BOS, special tokens spelt out, never acted on."""

@@ -17,6 +17,10 @@ from tircli.records import InputError, RecordError, TurnError
 EOS = 256
 
 
+def _ids(text: str) -> list[int]:
+    return list(text.encode("utf-8", "replace"))
+
+
 class ScriptedEngine:
     """Replies from `model`, the path of a JSONL file. Raises InputError."""
 
@@ -36,16 +40,16 @@ class ScriptedEngine:
         """The prompt in plain words, and its bytes."""
         if not isinstance(prompt, str):
             prompt = "".join(f"[{m['role']}]\n{m['content']}\n" for m in prompt) + "[assistant]\n"
-        return prompt, self.encode(prompt)
+        return prompt, _ids(prompt)
 
     def render_turn(self, messages: list[Message]) -> tuple[str, list[int]]:
         """As `render`, after a model turn."""
         text, ids = self.render(messages)
-        return "\n" + text, self.encode("\n") + ids
+        return "\n" + text, _ids("\n") + ids
 
     def encode(self, text: str) -> list[int]:
         """UTF-8 bytes."""
-        return list(text.encode("utf-8", "replace"))
+        return _ids(text)
 
     def decode(self, ids: list[int]) -> str:
         """Text of byte ids; ids that are no bytes are left out."""
@@ -80,7 +84,7 @@ class ScriptedEngine:
         if hits and "finish" not in reply:
             end, stop = min(hits)
             text, finish = text[:end], "stop"
-        token_ids = self.encode(text)
+        token_ids = _ids(text)
         if len(token_ids) > sampling.max_tokens:
             token_ids, finish, stop = token_ids[: sampling.max_tokens], "length", None
             text = self.decode(token_ids)

@@ -1,0 +1,207 @@
+"""The commands of `tir`, their options and exit codes; the only module with typer."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Annotated
+
+import typer
+
+import tircli
+
+app = typer.Typer(
+    name="tir",
+    add_completion=False,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+Input = Annotated[str, typer.Argument(metavar="[INPUT]", help="JSONL file; - is stdin.")]
+Output = Annotated[str, typer.Option("--output", "-o", help="JSONL file; - is stdout.")]
+OnError = Annotated[str, typer.Option(help="What a bad line does: fail or skip.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an existing output.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Keep what is whole, do the rest.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"tir {tircli.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _app(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """Sample, judge and measure tool-integrated reasoning; every command reads and writes JSONL.
+
+    \b
+    Exit codes: 0 done; 1 a bug or a failed --fail-under; 2 yours to fix; 3 done, but lines were
+    skipped or records have errors; 130 interrupted; 141 the reader went away.
+    """
+
+
+@app.command()
+def rollout(
+    input: Input = "-",
+    output: Output = "-",
+    model: Annotated[
+        str, typer.Option("--model", "-m", help="Model folder, or replies for scripted.")
+    ] = "",
+    engine: Annotated[str, typer.Option(help="hf or scripted, or package.module:Class.")] = "hf",
+    protocol: Annotated[str, typer.Option(help="How calls are written: a name or a .toml.")] = "et",
+    samples: Annotated[
+        int, typer.Option("--samples", "-k", min=1, help="Trajectories a question.")
+    ] = 1,
+    tools: Annotated[str, typer.Option(help="Tools the model may call, by comma.")] = "python",
+    temperature: Annotated[float, typer.Option(min=0.0, help="0 is greedy.")] = 1.0,
+    top_p: Annotated[float, typer.Option(min=0.0, max=1.0, help="Nucleus of sampling.")] = 1.0,
+    max_tokens: Annotated[int, typer.Option(min=1, help="Model tokens a trajectory.")] = 4096,
+    seed: Annotated[int, typer.Option(help="Seed of the run.")] = 0,
+    concurrency: Annotated[int, typer.Option(min=1, help="Trajectories under way.")] = 64,
+    limit: Annotated[int | None, typer.Option(min=1, help="Only the first N questions.")] = None,
+    shard: Annotated[
+        str | None, typer.Option(help="i/n: every n-th question from i (0..).")
+    ] = None,
+    final_turn: Annotated[
+        bool, typer.Option("--final-turn/--no-final-turn", help="One answer turn at a limit.")
+    ] = True,
+    tokens: Annotated[
+        bool, typer.Option("--tokens/--no-tokens", help="Keep ids and log-probabilities.")
+    ] = True,
+    tool_seconds: Annotated[float, typer.Option(min=0.1, help="Seconds a python call.")] = 10.0,
+    overwrite: Overwrite = False,
+    resume: Resume = False,
+    on_error: OnError = "fail",
+    quiet: Quiet = False,
+) -> None:
+    """Let a model answer questions while it calls tools.
+
+    In: questions (question, answer, id, task) or unfinished trajectories. Out: one trajectory a
+    line: segments (who wrote what, with ids), stop, prediction.
+
+    \b
+    Examples:
+      tir rollout q.jsonl -m ./Qwen2.5-7B-Instruct -k 8 -o t.jsonl
+      tir rollout sample_data/math.jsonl --engine scripted -m sample_data/replies.jsonl | tir judge
+      tir rollout q.jsonl -m ./model --protocol torl -o t.jsonl --resume
+    """
+    from tircli import stages
+
+    options = dict(locals())
+    options.pop("stages")
+    raise _guarded(lambda: stages.rollout(**options))
+
+
+@app.command()
+def judge(
+    input: Input = "-",
+    output: Output = "-",
+    judge: Annotated[
+        str, typer.Option(help="auto, math, qa or exact, or package.module:function.")
+    ] = "auto",
+    overwrite: Overwrite = False,
+    resume: Resume = False,
+    on_error: OnError = "fail",
+    quiet: Quiet = False,
+) -> None:
+    """Compare each prediction with its gold answers.
+
+    In: trajectories, or lines with question, answer and prediction. Out: the same with correct
+    (0..1) and judge (name, why, em, format violations).
+
+    \b
+    Examples:
+      tir judge t.jsonl -o judged.jsonl
+      tir rollout q.jsonl -m ./model | tir judge --judge math | tir metrics
+    """
+    from tircli import stages
+
+    raise _guarded(
+        lambda: stages.judge(
+            input, output, judge, overwrite=overwrite, resume=resume, on_error=on_error, quiet=quiet
+        )
+    )
+
+
+@app.command()
+def metrics(
+    input: Input = "-",
+    by: Annotated[list[str] | None, typer.Option(help="Also for each value of a field.")] = None,
+    fail_under: Annotated[
+        list[str] | None, typer.Option(help="NAME=VALUE: exit 1 below it; repeatable.")
+    ] = None,
+    json: Annotated[
+        bool | None, typer.Option("--json/--table", help="Else a table on a terminal only.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the bootstrap.")] = 0,
+    on_error: OnError = "fail",
+    quiet: Quiet = False,
+) -> None:
+    """Measure judged trajectories: accuracy, calls, tool productivity.
+
+    In: judged trajectories. Out: one JSON object, a table on a terminal; each mean with its 95 %
+    interval, clustered by question.
+
+    \b
+    Examples:
+      tir metrics judged.jsonl
+      tir metrics judged.jsonl --by task --fail-under correct=0.5 --json
+    """
+    from tircli import stages
+
+    raise _guarded(
+        lambda: stages.metrics(input, by or [], fail_under or [], json, seed, on_error, quiet)
+    )
+
+
+@app.command()
+def doctor() -> None:
+    """Show what works on this machine, and what to install for the rest.
+
+    In: nothing. Out: a table.
+
+    \b
+    Examples:
+      tir doctor
+    """
+    from tircli import stages
+
+    raise _guarded(stages.doctor)
+
+
+def _guarded(run: Callable[[], int]) -> typer.Exit:
+    """The exit with the code of `run`; every expected failure is one line on stderr."""
+    from tircli.records import EngineError, InputError
+
+    try:
+        return typer.Exit(run())
+    except (InputError, EngineError) as error:
+        sys.stderr.write(f"{error}\n")
+        return typer.Exit(2)
+    except BrokenPipeError:
+        return typer.Exit(141)
+    except KeyboardInterrupt:
+        sys.stderr.write("interrupted; go on with --resume\n")
+        return typer.Exit(130)
+
+
+def main() -> None:
+    """Run `tir` and leave with its exit code; wrong usage is one line on stderr."""
+    try:
+        code = app(standalone_mode=False)
+    except typer.Abort:
+        code = 130
+    except Exception as error:
+        # typer carries click inside or beside it, by version: its usage errors know themselves.
+        if not hasattr(error, "format_message"):
+            raise
+        sys.stderr.write(f"{error.format_message()}; see tir --help\n")
+        code = 2
+    sys.exit(code or 0)
