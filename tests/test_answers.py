@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
 
@@ -98,6 +99,14 @@ def test_math500_golds():
     assert [gold for gold in golds if not equal(gold, f"The answer is ${gold}$.").equal] == []
     pairs = [(a, b) for a, b in pairwise(golds) if a != b]
     assert [pair for pair in pairs if equal(*pair).equal] == [("5", "x=5")]
+
+
+def test_threads_and_restart():
+    worker._SHARED.close()
+    jobs = [(f"(x+{n})^2", f"x^2+{2 * n}x+{n * n + n % 2}") for n in range(1, 25)]
+    with ThreadPoolExecutor(8) as pool:
+        got = list(pool.map(lambda job: equal(*job).equal, jobs))
+    assert got == [n % 2 == 0 for n in range(1, 25)]
 
 
 def test_qa():

@@ -12,7 +12,7 @@ from itertools import pairwise
 from tircli.answers import THOUSANDS, TooBig, Verdict, depth, exact, matrix, split, worker
 from tircli.answers import written_digits as _digits
 
-LIMIT = 4.5
+LIMIT = 3.5
 MAX_LENGTH = 2000
 MAX_DEPTH = 40
 _VULGAR = {"½": "12", "⅓": "13", "⅔": "23", "¼": "14", "¾": "34", "⅕": "15", "⅛": "18", "⅜": "38"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import json
+import os
 import queue
 import subprocess
 import sys
@@ -49,6 +50,11 @@ class Worker:
         with self._lock:
             self._stop()
 
+    def forget(self) -> None:
+        """Leave the child to the parent process, after a fork."""
+        self._lock = threading.Lock()
+        self._child = None
+
     def _ready(self) -> bool:
         if self._child is not None and self._child.poll() is None:
             return True
@@ -90,6 +96,7 @@ def _pump(child: subprocess.Popen[str], lines: queue.Queue[str]) -> None:
 
 _SHARED = Worker()
 atexit.register(_SHARED.close)
+os.register_at_fork(after_in_child=_SHARED.forget)
 
 
 def warm() -> bool:
@@ -138,6 +145,8 @@ def _same(left, right) -> bool:
     if not (isinstance(left, sympy.Expr) and isinstance(right, sympy.Expr)):
         options = {"timeout_seconds": None, "raise_on_error": False}
         return verify(left, right, **options) and verify(right, left, **options)
+    if left.has(sympy.zoo, sympy.nan) or right.has(sympy.zoo, sympy.nan):
+        return False
     if left == right:
         return True
     if left.free_symbols != right.free_symbols:
