@@ -34,6 +34,7 @@ SAME = [
     (r"\text{No solution}", "no solution"), (r"3\text{ m}^2", r"30000\text{ cm}^2"), ("8 cm", "8"),
     (r"\begin{pmatrix} 1 \\ 2 \end{pmatrix}", r"\begin{pmatrix}1\\2\end{pmatrix}"),
     ("x=1 or x=4", "4, 1"), (r"\emptyset", r"\{\}"), ("|x-1|", "|1-x|"), ("0.3333", r"\frac13"),
+    ("2i", "(1+i)^2"), ("i", r"\sqrt{-1}"),
     (r"5!", "120"), (r"\binom{6}{2}", "15"), (r"1\pm\sqrt{2}", r"1-\sqrt2, 1+\sqrt2"),
 ]  # fmt: skip
 OTHER = [

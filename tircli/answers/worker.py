@@ -122,7 +122,8 @@ def _expression(text: str):
     )
     found = [item for item in found if not isinstance(item, str)]
     if found and isinstance(found[0], sympy.Expr):
-        return found[0].subs(sympy.Symbol("i"), sympy.I)
+        units = {s: sympy.I for s in found[0].free_symbols if s.name == "i"}
+        return found[0].xreplace(units) if units else found[0]
     return found[0] if found else None
 
 
@@ -151,6 +152,8 @@ def _same(left, right) -> bool:
         return True
     if left.free_symbols != right.free_symbols:
         return False
+    if left.has(sympy.I) or right.has(sympy.I):
+        return _zero(sympy.expand(left - right))
     if not left.free_symbols:
         a, b = sympy.N(left, 60), sympy.N(right, 60)
         if a.is_infinite or b.is_infinite:
