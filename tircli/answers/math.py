@@ -62,8 +62,8 @@ def _unwrap(text: str) -> str:
 
 def clean(text: str) -> str:
     """The text with one way of writing each thing; unit words become `‹word›`."""
-    for char, (top, bottom) in _VULGAR.items():
-        text = text.replace(char, rf"\frac{{{top}}}{{{bottom}}}")
+    for char, parts in _VULGAR.items():
+        text = text.replace(char, rf"\frac{{{parts[0]}}}{{{parts[1]}}}")
     text = re.sub(r"[⁰¹²³⁴⁵⁶⁷⁸⁹⁻]+", lambda m: f"^{{{m[0].translate(_SUPER)}}}", text)
     for old, new in _SIGNS.items():
         text = text.replace(old, new)
@@ -248,9 +248,9 @@ def _choice(gold: str, pred: str) -> Verdict | None:
 
 def _notation(gold: str, pred: str) -> Verdict | None:
     """The verdict on numbers in a base, times and ratios, otherwise None."""
-    bases = [re.fullmatch(r"([0-9A-Z]+)_\{?(\d{1,2})\}?", side) for side in (gold, pred)]
+    bases = [re.findall(r"^([0-9A-Z]+)_\{?(\d{1,2})\}?$", side) for side in (gold, pred)]
     if all(bases):
-        return Verdict(bases[0].groups() == bases[1].groups(), "digits and base")
+        return Verdict(bases[0] == bases[1], "digits and base")
     if any(bases):
         return Verdict(False, "base on one side only")
     if ":" not in gold + pred:
@@ -262,9 +262,12 @@ def _notation(gold: str, pred: str) -> Verdict | None:
         x, y = [exact(part) for part in a], [exact(part) for part in b]
     except TooBig:
         return Verdict(False, "too big to compute")
-    if None in x + y:
+    known = [value for value in x + y if value is not None]
+    if len(known) < len(x + y):
         return None
-    same = 0 not in x + y and all(p * y[0] == q * x[0] for p, q in zip(x, y, strict=True))
+    one, other = known[: len(x)], known[len(x) :]
+    pairs = zip(one, other, strict=True)
+    same = 0 not in known and all(p * other[0] == q * one[0] for p, q in pairs)
     return Verdict(same, "ratio")
 
 
@@ -279,20 +282,23 @@ def _listed(gold: str, pred: str, end: float) -> Verdict | None:
     """The verdict when a side is a matrix, union, set, tuple, interval or list."""
     rows = matrix(gold), matrix(pred)
     if any(rows):
-        if not all(rows) or [len(r) for r in rows[0]] != [len(r) for r in rows[1]]:
+        one, other = rows[0] or [], rows[1] or []
+        if [len(row) for row in one] != [len(row) for row in other]:
             return Verdict(False, "matrix shapes differ")
-        return _elements(*([cell for row in side for cell in row] for side in rows), True, end)
+        cells = [[cell for row in side for cell in row] for side in (one, other)]
+        return _elements(cells[0], cells[1], True, end)
     unions = split(gold, r"\cup"), split(pred, r"\cup")
     if max(map(len, unions)) > 1:
         return _elements(*unions, False, end)
     a, b = _bracket(gold), _bracket(pred)
-    if not a and not b:
-        return None
     if a and b:
         if a[0] != b[0] and {a[0], b[0]} != {"set", "list"}:
             return Verdict(False, "different brackets")
         return _elements(a[1], b[1], a[0] not in ("set", "list"), end)
-    kind, parts = a or b
+    single = a or b
+    if single is None:
+        return None
+    kind, parts = single
     if kind == "set" and len(parts) == 1 and parts[0]:
         return _compare(parts[0], pred, end) if a else _compare(gold, parts[0], end)
     return Verdict(False, "one value against several")
@@ -323,7 +329,7 @@ def _compare(gold: str, pred: str, end: float) -> Verdict:
         return Verdict(True, "same interval")
     listed = [re.fullmatch(rf"({_NAME})\s*=\s*([^=]*,[^=]*)", side) for side in (left, right)]
     if any(listed):
-        if all(listed) and listed[0][1] != listed[1][1]:
+        if len({m[1] for m in listed if m}) > 1:
             return Verdict(False, "different names")
         left, right = (m[2] if m else side for m, side in zip(listed, (left, right), strict=True))
     found = _listed(left, right, end) or _equation(left, right, end)

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from typing import Any
 
 MEMORY = 1 << 30
 START_LIMIT = 60.0
@@ -29,8 +30,7 @@ class Worker:
             if not self._ready():
                 return None
             try:
-                self._child.stdin.write(json.dumps([kind, left, right]) + "\n")
-                self._child.stdin.flush()
+                self._send(json.dumps([kind, left, right]) + "\n")
                 line = self._lines.get(timeout=max(limit, 0.01))
             except (OSError, queue.Empty):
                 self._stop()
@@ -38,7 +38,7 @@ class Worker:
             if not line:
                 self._stop()
                 return None
-            return json.loads(line)
+            return bool(json.loads(line))
 
     def start(self) -> bool:
         """True when the child runs and has loaded its libraries."""
@@ -54,6 +54,11 @@ class Worker:
         """Leave the child to the parent process, after a fork."""
         self._lock = threading.Lock()
         self._child = None
+
+    def _send(self, line: str) -> None:
+        assert self._child is not None and self._child.stdin is not None
+        self._child.stdin.write(line)
+        self._child.stdin.flush()
 
     def _ready(self) -> bool:
         if self._child is not None and self._child.poll() is None:
@@ -82,12 +87,14 @@ class Worker:
             return
         self._child.kill()
         self._child.wait()
+        assert self._child.stdin is not None
         self._child.stdin.close()
         self._child = None
 
 
 def _pump(child: subprocess.Popen[str], lines: queue.Queue[str]) -> None:
     """Move the child's lines to the queue; an empty line marks the end."""
+    assert child.stdout is not None
     with child.stdout as stream:
         for line in stream:
             lines.put(line)
@@ -109,7 +116,7 @@ def ask(kind: str, left: str, right: str, deadline: float) -> bool | None:
     return _SHARED.ask(kind, left, right, deadline - time.monotonic())
 
 
-def _expression(text: str):
+def _expression(text: str) -> Any:
     """The sympy object math-verify reads in the text, or None."""
     import sympy
     from math_verify import LatexExtractionConfig, parse
@@ -127,25 +134,25 @@ def _expression(text: str):
     return found[0] if found else None
 
 
-def _zero(value) -> bool:
+def _zero(value: Any) -> bool:
     """True when a sympy expression is zero, identically in its symbols."""
     import sympy
 
     if value == 0:
         return True
     if value.free_symbols:
-        return sympy.simplify(value) == 0
+        return bool(sympy.simplify(value) == 0)
     return bool(value.equals(0))
 
 
-def _same(left, right) -> bool:
+def _same(left: Any, right: Any) -> bool:
     """True when two sympy objects are equal; numbers by their first 60 digits."""
     import sympy
     from math_verify import verify
 
     if not (isinstance(left, sympy.Expr) and isinstance(right, sympy.Expr)):
         options = {"timeout_seconds": None, "raise_on_error": False}
-        return verify(left, right, **options) and verify(right, left, **options)
+        return bool(verify(left, right, **options) and verify(right, left, **options))
     if left.has(sympy.zoo, sympy.nan) or right.has(sympy.zoo, sympy.nan):
         return False
     if left == right:
@@ -157,12 +164,12 @@ def _same(left, right) -> bool:
     if not left.free_symbols:
         a, b = sympy.N(left, 60), sympy.N(right, 60)
         if a.is_infinite or b.is_infinite:
-            return a == b
+            return bool(a == b)
         return bool(abs(a - b) <= abs(a) * sympy.Float("1e-40"))
     return _zero(left - right)
 
 
-def _near(left, right) -> bool:
+def _near(left: Any, right: Any) -> bool:
     """True when the second, a written decimal, is within 1e-4 of the first."""
     import sympy
 
@@ -172,7 +179,7 @@ def _near(left, right) -> bool:
     return bool(not left.is_integer and abs(a - b) <= abs(a) * sympy.Float("1e-4"))
 
 
-def _scaled(left, right) -> bool:
+def _scaled(left: Any, right: Any) -> bool:
     """True when two expressions differ by a constant factor other than zero."""
     import sympy
 
