@@ -66,6 +66,15 @@ def test_text_after_the_call_is_dropped_with_its_tokens(tmp_path):
     assert bytes(done.segments[1].token_ids).decode() == CALL
 
 
+def test_an_end_of_text_after_a_call_is_dropped_but_kept_in_a_chat_of_tools(tmp_path):
+    replies = ["```python\nprint(2)\n```\n", "\\boxed{2}"]
+    done = finish(loop_for(tmp_path, replies, protocol="simpletir"))
+    assert done.segments[1].token_ids == list(replies[0].encode())
+    replies[0] = '<tool_call>{"name":"search","arguments":{"query":"moon"}}</tool_call>'
+    done = finish(loop_for(tmp_path, replies, protocol="tools"))
+    assert done.segments[1].token_ids == [*replies[0].encode(), 256]
+
+
 def test_a_stop_string_inside_a_string_literal_does_not_end_the_turn(tmp_path):
     tool = Recorded(ToolResult("x"))
     replies = ["<python>s = '</python>", {"text": "'\nprint(s)</python>"}, END]

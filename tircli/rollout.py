@@ -212,15 +212,20 @@ class AgentLoop:
             self._cut(segment, len(segment.text.removesuffix(done.stop)))
 
     def _cut(self, segment: Segment, end: int) -> None:
-        """Drop whole tokens after the one that holds character `end`; text follows the ids.
+        """Drop the whole tokens after character `end`, an end-of-text token included.
 
-        Where the stop string opens the output block (`keep_stop`), it belongs to the call.
+        Blank text after a call stays, and a stop string that opens the output block
+        (`keep_stop`). A chat with tool messages keeps its turn as it was sampled.
         """
-        tail = segment.text[end:]
-        kept = next((s for s in self.protocol.stops if tail.strip() == s), None)
-        if not tail.strip() or (kept and self.protocol.keep_stop):
+        if self.protocol.tool_message:
             return
+        tail = segment.text[end:].strip()
+        if not tail or (self.protocol.keep_stop and tail in self.protocol.stops):
+            end = len(segment.text)
         ids = segment.token_ids or []
+        if not ids:
+            segment.text = segment.text[:end]
+            return
         low, high = 0, len(ids)
         while low < high:
             middle = (low + high) // 2
@@ -228,12 +233,10 @@ class AgentLoop:
                 high = middle
             else:
                 low = middle + 1
-        segment.token_ids = ids[:low]
-        segment.logprobs = segment.logprobs and segment.logprobs[:low]
-        segment.text = segment.text[:end]
-        if low < len(ids) or not segment.text:
-            decoded = self.engine.decode(ids[:low])
-            segment.text = decoded if decoded.startswith(segment.text) else segment.text
+        if low < len(ids):
+            segment.token_ids = ids[:low]
+            segment.logprobs = segment.logprobs and segment.logprobs[:low]
+            segment.text = self.engine.decode(ids[:low])
 
     async def _use(self, trajectory: Trajectory, call: Call) -> None:
         """Carry out one call and append its observation, and a hint where there is one."""
