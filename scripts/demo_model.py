@@ -53,7 +53,7 @@ def main(arguments: list[str]) -> None:
         return
     with tempfile.TemporaryDirectory() as folder:
         convert(download_gguf(Path(folder)), out)
-    print(f"{out}: SmolLM2-135M-Instruct, try `tir sample --model hf:{out}`")
+    print(f"{out}: SmolLM2-135M-Instruct")
 
 
 if __name__ == "__main__":
