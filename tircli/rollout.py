@@ -39,8 +39,6 @@ class Settings:
     temperature: float = 1.0
     top_p: float = 1.0
     seed: int = 0
-    concurrency: int = 64
-    """Trajectories under way at once."""
     final_turn: bool = True
     """After the last call or turn one more turn without tools is given."""
     tokens: bool = True

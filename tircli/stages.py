@@ -92,7 +92,7 @@ def rollout(
     make_engine = registry.load("engine", engine, ENGINES)
     if not model:
         raise InputError("--model: missing; name a model folder, or replies for scripted")
-    settings = Settings(max_tokens, temperature, top_p, seed, concurrency, final_turn, tokens)
+    settings = Settings(max_tokens, temperature, top_p, seed, final_turn, tokens)
     made: Json = {
         "by": "rollout",
         "tir": tircli.__version__,
