@@ -13,7 +13,8 @@ LAYERS = [
     {"templates", "registry", "progress"},
     {"jsonl", "tools", "engines", "answers"},
     {"protocols"},
-    {"rollout", "judge", "metrics"},
+    {"rollout", "judge", "rewards"},
+    {"evolve", "pareto", "attc", "metrics", "report", "convert", "train"},
     {"stages"},
     {"cli"},
 ]
@@ -46,9 +47,10 @@ def test_a_module_imports_its_own_layer_or_lower(path):
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
-def test_torch_stands_in_the_local_engine_alone(path):
+def test_torch_stands_in_training_and_local_engines_alone(path):
     heavy = {name.split(".")[0] for name in imports(path)} & {"torch", "transformers", "vllm"}
-    assert not heavy or path.name == "hf.py"
+    allowed = part(path) == "train" or path.parent.name == "engines"
+    assert not heavy or allowed
 
 
 def test_print_is_no_way_to_speak():

@@ -92,11 +92,11 @@ def rollout(
       tir rollout sample_data/math.jsonl --engine scripted -m sample_data/replies.jsonl | tir judge
       tir rollout q.jsonl -m ./model --protocol torl -o t.jsonl --resume
     """
-    from tircli import stages
+    from tircli.stages import rollout as stage
 
     options = dict(locals())
-    options.pop("stages")
-    raise _guarded(lambda: stages.rollout(**options))
+    options.pop("stage")
+    raise _guarded(lambda: stage.run(**options))
 
 
 @app.command()
@@ -121,10 +121,10 @@ def judge(
       tir judge t.jsonl -o judged.jsonl
       tir rollout q.jsonl -m ./model | tir judge --judge math | tir metrics
     """
-    from tircli import stages
+    from tircli.stages import judge as stage
 
     raise _guarded(
-        lambda: stages.judge(
+        lambda: stage.run(
             input, output, judge, overwrite=overwrite, resume=resume, on_error=on_error, quiet=quiet
         )
     )
@@ -154,10 +154,10 @@ def metrics(
       tir metrics judged.jsonl
       tir metrics judged.jsonl --by task --fail-under correct=0.5 --json
     """
-    from tircli import stages
+    from tircli.stages import metrics as stage
 
     raise _guarded(
-        lambda: stages.metrics(input, by or [], fail_under or [], json, seed, on_error, quiet)
+        lambda: stage.run(input, by or [], fail_under or [], json, seed, on_error, quiet)
     )
 
 
@@ -171,9 +171,9 @@ def doctor() -> None:
     Examples:
       tir doctor
     """
-    from tircli import stages
+    from tircli.stages import doctor as stage
 
-    raise _guarded(stages.doctor)
+    raise _guarded(stage.run)
 
 
 def _guarded(run: Callable[[], int]) -> typer.Exit:
