@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1] / "tircli"
 LAYERS = [
-    {"", "records", "papers"},
+    {"", "records", "checks", "papers"},
     {"templates", "registry", "progress"},
     {"jsonl", "tools", "engines", "answers"},
     {"protocols"},

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tircli.records import RecordError, from_json, stable_seed, to_json
+from tircli.checks import from_json
+from tircli.records import RecordError, stable_seed, to_json
 
 QUESTION = {"id": "q1", "question": "1+1?", "answer": "2"}
 PROMPT = {"role": "prompt", "text": "hi", "token_ids": [1]}

@@ -12,13 +12,16 @@ import json
 import math
 import os
 import sys
+from array import array
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import msgspec
 
-from tircli.records import Group, InputError, RecordError, Trajectory, from_json, to_json
+from tircli.checks import from_json
+from tircli.records import Group, InputError, Json, RecordError, Trajectory, to_json
 
 _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
@@ -83,25 +86,34 @@ def encode(record: Any) -> bytes:
         return _encode(_whole_surrogates(record)) + b"\n"
 
 
-def lines(source: str) -> Iterator[tuple[str, bytes]]:
-    """`(file:line, bytes)` of every line with content; `-` is stdin. Raises InputError."""
+@contextmanager
+def opened(source: str) -> Iterator[BinaryIO]:
+    """The bytes of `source`; `-` is stdin. Raises InputError."""
     if source == "-":
         if sys.stdin.isatty():
             raise InputError("stdin: a terminal; name an input file or pipe records in")
-        yield from _lines(sys.stdin.buffer, "stdin")
+        yield sys.stdin.buffer
         return
     try:
-        with open(source, "rb") as stream:
-            yield from _lines(stream, source)
+        stream = open(source, "rb")  # noqa: SIM115 - closed below
     except FileNotFoundError:
         raise InputError(f"{source}: no such file; check the path") from None
     except IsADirectoryError:
         raise InputError(f"{source}: a directory; name a JSONL file") from None
     except PermissionError:
         raise InputError(f"{source}: not readable; check its permissions") from None
+    with stream:
+        yield stream
 
 
-def _lines(stream: BinaryIO, name: str) -> Iterator[tuple[str, bytes]]:
+def lines(source: str) -> Iterator[tuple[str, bytes]]:
+    """`(file:line, bytes)` of every line with content; `-` is stdin. Raises InputError."""
+    with opened(source) as stream:
+        yield from numbered(stream, "stdin" if source == "-" else source)
+
+
+def numbered(stream: Iterable[bytes], name: str) -> Iterator[tuple[str, bytes]]:
+    """`(name:line, bytes)` of every line of `stream` with content."""
     for number, line in enumerate(stream, 1):
         if number == 1:
             line = line.removeprefix(b"\xef\xbb\xbf")
@@ -110,16 +122,68 @@ def _lines(stream: BinaryIO, name: str) -> Iterator[tuple[str, bytes]]:
             yield f"{name}:{number}", line
 
 
+class _Seen:
+    """Which keys came before, and at which line, in 12 bytes a slot: millions of ids fit.
+
+    An open table of 64-bit hashes. Two different keys among n are taken for one with a chance
+    of about n^2 / 2^65: 3e-8 for a million.
+    """
+
+    def __init__(self) -> None:
+        self._codes, self._lines, self._n = (
+            array("q", bytes(8 << 10)),
+            array("I", bytes(4 << 10)),
+            0,
+        )
+
+    def add(self, key: str, line: int = 1) -> int:
+        """0 if `key` is new, else the line where it was first."""
+        first = self._put(hash(key) or 1, line)
+        if not first:
+            self._n += 1
+            if 3 * self._n > 2 * len(self._codes):
+                self._grow()
+        return first
+
+    def _put(self, code: int, line: int) -> int:
+        codes = self._codes
+        mask = len(codes) - 1
+        slot = code & mask
+        while codes[slot]:
+            if codes[slot] == code:
+                return self._lines[slot]
+            slot = (slot + 1) & mask
+        codes[slot], self._lines[slot] = code, line
+        return 0
+
+    def _grow(self) -> None:
+        old = zip(self._codes, self._lines, strict=True)
+        size = 2 * len(self._codes)
+        self._codes, self._lines = array("q", bytes(8 * size)), array("I", bytes(4 * size))
+        for code, line in old:
+            if code:
+                self._put(code, line)
+
+
 def read(source: str, skip: Skip | None = None) -> Iterator[Trajectory]:
     """The trajectories of `source`, checked; ids must be unique. Raises RecordError."""
-    seen: dict[int, str] = {}
-    for place, line in lines(source):
+    return parsed(lines(source), skip)
+
+
+def parsed(
+    numbered_lines: Iterable[tuple[str, bytes]], skip: Skip | None = None
+) -> Iterator[Trajectory]:
+    """The trajectories of `(name:line, bytes)` pairs, as `read`."""
+    seen = _Seen()
+    for place, line in numbered_lines:
         try:
             trajectory = from_json(decode(line, place), place)
-            first = seen.setdefault(hash(trajectory.id), place)
-            if first != place:
+            name, _, number = place.rpartition(":")
+            first = seen.add(trajectory.id, int(number))
+            if first:
                 raise RecordError(
-                    f'{place}: id "{trajectory.id}" is also at {first}; give each its own "id"'
+                    f'{place}: id "{trajectory.id}" is also at {name}:{first}; '
+                    'give each its own "id"'
                 )
         except RecordError as error:
             if skip is None:
@@ -133,14 +197,13 @@ def groups(
     trajectories: Iterable[Trajectory], warn: Callable[[str], None] = lambda text: None
 ) -> Iterator[Group]:
     """Trajectories of one question together. Raises RecordError if a group comes back."""
-    done: set[int] = set()
+    seen = _Seen()
     group: Group = []
     for trajectory in trajectories:
         if group and trajectory.group != group[0].group:
-            done.add(hash(group[0].group))
             yield _checked(group, warn)
             group = []
-        if not group and hash(trajectory.group) in done:
+        if not group and seen.add(trajectory.group):
             raise RecordError(
                 f'group "{trajectory.group}" comes back after others; '
                 "sort the lines by group first, for example: jq -s -c 'sort_by(.group)[]'"
@@ -160,7 +223,7 @@ def _checked(group: Group, warn: Callable[[str], None]) -> Group:
 class Writer:
     """Writes records to stdout, or to a file that appears whole or not at all.
 
-    With `resume` what is whole in `NAME.part` (or in NAME) is kept and listed in `kept`.
+    With `resume` what is whole in `NAME.part` (or in NAME) stays, byte for byte.
     """
 
     def __init__(
@@ -171,9 +234,13 @@ class Writer:
         overwrite: bool = False,
         resume: bool = False,
     ) -> None:
-        self.kept: dict[str, Trajectory] = {}
-        """Finished records of an earlier run, by id, when resuming."""
+        self.kept: set[str] = set()
+        """Ids of the finished records of an earlier run, when resuming."""
+        self.settings: list[tuple[Json | None, int | None]] = []
+        """Each `(made, k)` that stands in a kept record, once."""
         self.path = None if target == "-" else Path(target)
+        self._places: dict[str, tuple[int, int]] = {}  # id -> offset and length of its line
+        self._end = 0
         if self.path is None:
             if resume:
                 raise InputError("--resume: needs a file to resume; give one with -o")
@@ -189,82 +256,117 @@ class Writer:
         self._stream = self._open(resume)
 
     def _open(self, resume: bool) -> BinaryIO:
+        """The part file, locked, with what is kept; the old one stays until this one is whole."""
         assert self.path is not None
+        with self._locked(self._part, "ab"):
+            with self._reported():
+                stream = self._locked(self._fresh, "wb")
+                for source in (self._part, self.path) if resume else ():
+                    self._keep(source, stream)
+                stream.flush()
+                os.fsync(stream.fileno())
+                os.replace(self._fresh, self._part)
+            return stream
+
+    @property
+    def _fresh(self) -> Path:
+        return self._part.with_name(self._part.name + ".new")
+
+    def _locked(self, path: Path, mode: str) -> BinaryIO:
+        """`path` opened for this process alone. Raises InputError."""
         try:
-            stream = open(self._part, "ab")  # noqa: SIM115 - closed by __exit__
+            stream: Any = open(path, mode)  # noqa: SIM115 - closed by its user
         except OSError as error:
-            raise InputError(f"{self._part}: {error.strerror}; choose another output") from None
+            raise InputError(f"{path}: {error.strerror}; choose another output") from None
         try:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+            # Another tir may have given its own file this name before the lock was ours.
+            alone = os.fstat(stream.fileno()).st_ino == os.stat(path).st_ino
+        except (BlockingIOError, FileNotFoundError):
+            alone = False
+        if not alone:
             stream.close()
-            raise InputError(f"{self.path}: another tir is writing it; wait or rename") from None
-        if resume:
-            for source in (self.path, self._part):
-                self._keep(source)
-        # The old bytes stay until the new file is whole: they are replaced through a rename.
-        fresh = self._part.with_name(self._part.name + ".new")
-        with open(fresh, "wb") as new:
-            for trajectory in self.kept.values():
-                new.write(encode(to_json(trajectory)))
-            new.flush()
-            os.fsync(new.fileno())
-        os.replace(fresh, self._part)
-        stream.close()
-        stream = open(self._part, "ab")  # noqa: SIM115 - closed by __exit__
-        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return stream
+            raise InputError(f"{self.path}: another tir is writing it; wait or rename")
+        return stream  # type: ignore[no-any-return]
 
-    def _keep(self, source: Path) -> None:
+    def _keep(self, source: Path, stream: BinaryIO) -> None:
+        """Copy the lines of `source` that are whole, without error and not kept yet."""
         if not source.exists():
             return
-        data = source.read_bytes()
-        for line in data[: data.rfind(b"\n") + 1].split(b"\n"):
-            if not line.strip():
-                continue
-            trajectory = from_json(decode(line, str(source)), str(source))
-            if trajectory.error is None and trajectory.stop != "error":
-                self.kept[trajectory.id] = trajectory
+        with open(source, "rb") as old:
+            for number, line in enumerate(old, 1):
+                if not line.endswith(b"\n") or not line.strip():
+                    continue  # The last line may be torn by a kill.
+                place = f"{source}:{number}"
+                trajectory = from_json(decode(line, place), place)
+                failed = trajectory.error is not None or trajectory.stop == "error"
+                if failed or trajectory.id in self.kept:
+                    continue
+                self.kept.add(trajectory.id)
+                setting = (trajectory.made, trajectory.k)
+                if setting not in self.settings:
+                    self.settings.append(setting)
+                self._append(stream, trajectory.id, line)
+
+    def _append(self, stream: BinaryIO, identity: str, line: bytes) -> None:
+        stream.write(line)
+        self._places[identity] = (self._end, len(line))
+        self._end += len(line)
 
     def write(self, trajectory: Trajectory) -> None:
-        """Append one record and hand it to the reader at once."""
-        self._stream.write(encode(to_json(trajectory)))
-        self._stream.flush()
+        """Append one record and hand it to the reader at once. Raises InputError: no room."""
+        line = encode(to_json(trajectory))
+        with self._reported():
+            if self.path is None:
+                self._stream.write(line)
+            else:
+                self._append(self._stream, trajectory.id, line)
+            self._stream.flush()
 
     def finish(self, order: Iterable[str] | None = None) -> None:
         """Give the file its name; `order` lists the ids as they shall stand in it."""
         if self.path is None:
             return
-        self._stream.flush()
-        if order is not None:
-            self._sort(list(order))
-        os.fsync(self._stream.fileno())
-        os.replace(self._part, self.path)
+        with self._reported():
+            self._stream.flush()
+            if order is not None:
+                self._sort(order)
+            os.fsync(self._stream.fileno())
+            os.replace(self._part, self.path)
 
-    def _sort(self, order: list[str]) -> None:
+    def _sort(self, order: Iterable[str]) -> None:
         """Rewrite the part file in `order`, by offsets: one line in memory at a time."""
-        offsets: dict[str, tuple[int, int]] = {}
-        start = 0
-        with open(self._part, "rb") as old:
-            for line in old:
-                offsets[decode(line, str(self._part))["id"]] = (start, len(line))
-                start += len(line)
-            sorted_path = self._part.with_name(self._part.name + ".new")
-            with open(sorted_path, "wb") as new:
-                for identity in order:
-                    if identity in offsets:
-                        old.seek(offsets[identity][0])
-                        new.write(old.read(offsets[identity][1]))
-                new.flush()
-                os.fsync(new.fileno())
-        os.replace(sorted_path, self._part)
+        with open(self._part, "rb") as old, open(self._fresh, "wb") as new:
+            for identity in order:
+                if identity in self._places:
+                    offset, length = self._places[identity]
+                    old.seek(offset)
+                    new.write(old.read(length))
+            new.flush()
+            os.fsync(new.fileno())
+        os.replace(self._fresh, self._part)
+
+    @contextmanager
+    def _reported(self) -> Iterator[None]:
+        """A failure of the disk becomes one line; what was whole before stays whole."""
+        try:
+            yield
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            where = "stdout" if self.path is None else self._part
+            hint = "" if self.path is None else " and go on with --resume"
+            raise InputError(f"{where}: {error.strerror}; make room{hint}") from error
 
     def __enter__(self) -> Writer:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         try:
             self._stream.close()
         except BrokenPipeError:
             # The reader left with bytes unread; close again would only say so once more.
             raise BrokenPipeError(f"{self.path or 'stdout'}: the reader went away") from None
+        except OSError:
+            if kind is None:  # Else the bytes that do not fit have been reported.
+                raise
