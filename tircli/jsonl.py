@@ -313,6 +313,13 @@ class Writer:
         self._places[identity] = (self._end, len(line))
         self._end += len(line)
 
+    def record(self, identity: str) -> Trajectory:
+        """The record called `identity`, one of `kept`, read back."""
+        offset, length = self._places[identity]
+        with open(self._part, "rb") as stream:
+            stream.seek(offset)
+            return from_json(decode(stream.read(length), str(self._part)), str(self._part))
+
     def write(self, trajectory: Trajectory) -> None:
         """Append one record and hand it to the reader at once. Raises InputError: no room."""
         line = encode(to_json(trajectory))

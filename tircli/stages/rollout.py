@@ -87,9 +87,9 @@ def run(
     questions = _shard(jsonl.read(input, skips.action), shard)
     todo = list(expand(itertools.islice(questions, limit), samples))
     with jsonl.Writer(output, overwrite=overwrite, resume=resume) as writer:
-        for kept in writer.kept.values():
-            if kept.made != made:
-                other = {k: v for k, v in (kept.made or {}).items() if made.get(k) != v}
+        for kept, _ in writer.settings:
+            if kept != made:
+                other = {k: v for k, v in (kept or {}).items() if made.get(k) != v}
                 raise InputError(f"--resume: {output} was made with {other}; use the same options")
         ids = [trajectory.id for trajectory in todo]
         todo = [trajectory for trajectory in todo if trajectory.id not in writer.kept]
