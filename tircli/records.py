@@ -19,7 +19,7 @@ from typing import Any
 SCHEMA = 1
 ROLES = ("prompt", "model", "tool", "hint")
 TASKS = ("math", "qa")
-STOPS = ("answer", "eos", "length", "calls", "turns", "error")
+STOPS = ("answer", "eos", "length", "calls", "turns", "seconds", "error")
 EXECUTED = ("ok", "error", "timeout", "memory", "killed")
 STATUSES = (*EXECUTED, "limit", "refused", "unavailable")
 
