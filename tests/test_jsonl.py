@@ -65,6 +65,13 @@ def test_an_id_that_stands_twice_is_refused(tmp_path):
         list(jsonl.read(path))
 
 
+def test_the_first_place_of_an_id_is_known_among_many(tmp_path):
+    lines = [b'{"id":"%d","question":"x"}\n' % i for i in range(5000)]
+    path = write(tmp_path / "q.jsonl", b"\n" + b"".join(lines) + lines[1234])
+    with pytest.raises(RecordError, match=r':5002: id "1234" is also at .*q\.jsonl:1236;'):
+        list(jsonl.read(path))
+
+
 def trajectories(*groups):
     return [Trajectory(f"{g}#{i}", g, "?", k=2) for i, g in enumerate(groups)]
 
