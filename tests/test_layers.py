@@ -12,7 +12,7 @@ LAYERS = [
     {"", "records", "checks", "papers"},
     {"templates", "registry", "progress"},
     {"jsonl", "tools", "engines", "answers"},
-    {"protocols"},
+    {"protocols", "spool"},
     {"rollout", "judge", "rewards"},
     {"evolve", "pareto", "attc", "metrics", "report", "convert", "train"},
     {"stages"},

@@ -131,6 +131,54 @@ def judge(
 
 
 @app.command()
+def pareto(
+    keep: Annotated[int, typer.Option("--keep", min=1, help="Groups to keep.")],
+    input: Input = "-",
+    output: Output = "-",
+    keep_uniform: Annotated[
+        bool, typer.Option("--keep-uniform", help="Also groups all right or all wrong.")
+    ] = False,
+    pool: Annotated[
+        bool, typer.Option("--pool", help="One population; else tasks in proportion.")
+    ] = False,
+    report: Annotated[
+        str | None, typer.Option(help="JSON file: fronts, kept, shortfall, set aside and why.")
+    ] = None,
+    overwrite: Overwrite = False,
+    on_error: OnError = "fail",
+    quiet: Quiet = False,
+) -> None:
+    """Keep the groups whose samples differ most in correctness and calls.
+
+    In: groups of trajectories; where correct is null, the rule judge fills it. Out: the groups that
+    are kept, whole, in the order of the input. A group is scored by the standard deviations of
+    correct and of calls over its members that have correct; those with an error, unfinished or
+    without a gold answer are left out of the score. Kept front by front (non-dominated sorting),
+    the last front by crowding distance. A pipe is copied to a temporary file (TMPDIR) on its way.
+
+    \b
+    Examples:
+      tir pareto judged.jsonl --keep 64 -o hard.jsonl --report report.json
+      tir rollout q.jsonl -m ./model -k 16 | tir pareto --keep 64 | tir metrics
+    """
+    from tircli.stages import pareto as stage
+
+    raise _guarded(
+        lambda: stage.run(
+            input,
+            output,
+            keep,
+            keep_uniform=keep_uniform,
+            pool=pool,
+            report=report,
+            overwrite=overwrite,
+            on_error=on_error,
+            quiet=quiet,
+        )
+    )
+
+
+@app.command()
 def metrics(
     input: Input = "-",
     by: Annotated[list[str] | None, typer.Option(help="Also for each value of a field.")] = None,

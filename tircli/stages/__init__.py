@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 from tircli.records import InputError, RecordError
 
@@ -24,3 +25,16 @@ class Skips:
 def say(text: str) -> None:
     """One line for people, on stderr."""
     sys.stderr.write(text + "\n")
+
+
+def side_file(option: str, name: str | None, overwrite: bool) -> Path | None:
+    """The file that `option` names, checked before the work begins; None if it was not given."""
+    if name is None:
+        return None
+    path = Path(name)
+    if path.is_dir() or not path.parent.is_dir():
+        what = "a directory" if path.is_dir() else f"{path.parent} is no directory"
+        raise InputError(f"{option}: {name}: {what}; name a file")
+    if path.exists() and not overwrite:
+        raise InputError(f"{option}: {name}: exists; add --overwrite or choose another name")
+    return path

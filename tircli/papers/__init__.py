@@ -1,0 +1,1 @@
+"""The papers' equations: pure functions of numbers, standard library only; one file a paper."""
