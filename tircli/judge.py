@@ -1,25 +1,30 @@
-"""Judging: fills `correct`, `prediction`'s verdict and the format check (SPEC 2)."""
+"""Judging by rule: fills `correct` and `judge`, with the format check (SPEC 2)."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
 from typing import Any
 
 from tircli import protocols, registry
 from tircli.answers import qa
 from tircli.answers.math import equal
-from tircli.records import Group, Json, Trajectory
+from tircli.protocols import Protocol
+from tircli.records import Group, InputError, Json, Trajectory
 
-Judge = Callable[[Trajectory], "tuple[float | None, Json]"]
-"""`(correct, details)`; correct None = cannot be judged; details hold `name` and `why`."""
+Verdict = tuple["float | None", Json]
+"""`(correct, details)`: correct is 0..1 or None = no verdict; details hold `name` and `why`."""
+Judge = Callable[[Trajectory], Verdict]
 
 BUILT_IN = {name: f"tircli.judge:judge_{name}" for name in ("auto", "exact", "math", "qa")}
+SOLVED = 0.8
+"""A trajectory is right when `correct` is above this (SPEC 2.3)."""
+EMPTY_GOLD = "the gold answer is empty"
 
 
-def judge_math(trajectory: Trajectory) -> tuple[float | None, Json]:
+def judge_math(trajectory: Trajectory) -> Verdict:
     """1 if the prediction equals a gold answer (SPEC 2.1), else 0."""
-    if not any(gold.strip() for gold in trajectory.golds):
-        return None, {"name": "math", "why": "no gold answer"}
     why = "no prediction"
     for gold in trajectory.golds:
         verdict = equal(gold, trajectory.prediction)
@@ -29,59 +34,106 @@ def judge_math(trajectory: Trajectory) -> tuple[float | None, Json]:
     return 0.0, {"name": "math", "why": why}
 
 
-def judge_qa(trajectory: Trajectory) -> tuple[float | None, Json]:
+def judge_qa(trajectory: Trajectory) -> Verdict:
     """Token F1 against the best gold, `em` beside it (SPEC 2.2)."""
-    if not any(gold.strip() for gold in trajectory.golds):
-        return None, {"name": "qa", "why": "no gold answer"}
     em = qa.em(trajectory.golds, trajectory.prediction)
     f1 = qa.f1(trajectory.golds, trajectory.prediction)
     why = "no prediction" if trajectory.prediction is None else f"em {em:g}, f1 {f1:.4g}"
     return f1, {"name": "qa", "why": why, "em": em, "f1": f1}
 
 
-def judge_exact(trajectory: Trajectory) -> tuple[float | None, Json]:
+def judge_exact(trajectory: Trajectory) -> Verdict:
     """1 if the prediction is a gold answer to the letter, else 0."""
-    if not trajectory.golds:
-        return None, {"name": "exact", "why": "no gold answer"}
-    same = trajectory.prediction in trajectory.golds
+    prediction = trajectory.prediction
+    same = prediction in trajectory.golds and bool(prediction and prediction.strip())
     return float(same), {"name": "exact", "why": "same text" if same else "other text"}
 
 
-def judge_auto(trajectory: Trajectory) -> tuple[float | None, Json]:
+def judge_auto(trajectory: Trajectory) -> Verdict:
     """`math` or `qa`, as the trajectory's task says."""
     return (judge_qa if trajectory.task == "qa" else judge_math)(trajectory)
 
 
-def judge(groups: Iterable[Group], name: str = "auto") -> Iterator[Group]:
-    """The groups with `correct` and `judge` filled; trajectories without an end stay as they are.
+def judgeable(trajectory: Trajectory) -> bool:
+    """True if it has ended, and not in an error: such a one is redone, not wrong (SPEC 1.2)."""
+    return trajectory.stop != "error" and (trajectory.stop is not None or not trajectory.segments)
 
-    One that ended in an error is not judged: it is redone, not wrong (SPEC 1.2).
-    """
-    decide: Judge = registry.load("judge", name, BUILT_IN)
-    check = _Format()
+
+def load(name: str) -> Judge:
+    """The rule judge called `name`, or the user's; the guards of `decide` around it."""
+    found: Judge = registry.load("judge", name, BUILT_IN)
+
+    def guarded(trajectory: Trajectory) -> Verdict:
+        if name in BUILT_IN:
+            missing = no_gold(trajectory)
+            return (None, {"name": name, "why": missing}) if missing else found(trajectory)
+        return _checked(found(trajectory), name, trajectory)
+
+    return guarded
+
+
+def no_gold(trajectory: Trajectory) -> str | None:
+    """Why there is nothing to compare with; None if there is. An empty gold is a data error."""
+    if any(gold.strip() for gold in trajectory.golds):
+        return None
+    return EMPTY_GOLD if trajectory.golds else "no gold answer"
+
+
+def _checked(verdict: Any, name: str, trajectory: Trajectory) -> Verdict:
+    """What a user's judge returned, if it keeps the contract."""
+    if isinstance(verdict, tuple) and len(verdict) == 2 and isinstance(verdict[1], dict):
+        score, details = verdict
+        if score is None:
+            return None, details
+        if isinstance(score, (bool, int, float)) and math.isfinite(score) and 0 <= score <= 1:
+            return float(score), details
+    raise InputError(
+        f'--judge {name}: returned {verdict!r:.80} for "{trajectory.id}"; '
+        "return (a number from 0 to 1 or None, {...})"
+    )
+
+
+def judge(
+    groups: Iterable[Group], name: str = "auto", warn: Callable[[str], None] = lambda text: None
+) -> Iterator[Group]:
+    """The groups with `correct` and `judge` filled; what has not ended stays as it is."""
+    decide = load(name)
     for group in groups:
         for trajectory in group:
-            if trajectory.stop == "error" or (trajectory.stop is None and trajectory.segments):
-                continue
-            trajectory.correct, details = decide(trajectory)
-            violations = check(trajectory)
-            if violations is not None:
-                details = details | {"format": violations}
-            trajectory.judge = details
+            if judgeable(trajectory):
+                enter(trajectory, decide(trajectory), warn)
         yield group
 
 
-class _Format:
-    """The violations of a trajectory, by the protocol that made it; None if that is unknown."""
+def enter(
+    trajectory: Trajectory, verdict: Verdict, warn: Callable[[str], None] = lambda text: None
+) -> None:
+    """Write a verdict into the record, with the violations of its protocol's form.
 
-    def __init__(self) -> None:
-        self._loaded: dict[str, Any] = {}
+    What an LLM judge said about redundancy stays until it is asked again.
+    """
+    old = trajectory.judge or {}
+    trajectory.correct, details = verdict
+    protocol = protocol_of(trajectory, warn)
+    if protocol is not None:
+        details = details | {"format": protocol.violations(trajectory)}
+    kept = {key: old[key] for key in ("redundant", "redundancy") if key in old}
+    trajectory.judge = details | kept
 
-    def __call__(self, trajectory: Trajectory) -> list[str] | None:
-        name = (trajectory.made or {}).get("protocol")
-        if not isinstance(name, str) or not trajectory.segments:
-            return None
-        if name not in self._loaded:
-            self._loaded[name] = protocols.load(name)
-        violations: list[str] = self._loaded[name].violations(trajectory)
-        return violations
+
+def protocol_of(
+    trajectory: Trajectory, warn: Callable[[str], None] = lambda text: None
+) -> Protocol | None:
+    """The protocol that made it; None if the record names none, or one that is not here."""
+    name = (trajectory.made or {}).get("protocol")
+    return _protocol(name, warn) if isinstance(name, str) and trajectory.segments else None
+
+
+@lru_cache
+def _protocol(name: str, warn: Callable[[str], None]) -> Protocol | None:
+    # The cache makes the warning come once: records may come from a machine with other protocols.
+    try:
+        return protocols.load(name)
+    except InputError as error:
+        warn(f"form not checked: {error}")
+        return None
