@@ -1,0 +1,1 @@
+"""Training on trajectories: what is trained on, in which batches, by which loss."""
