@@ -14,6 +14,7 @@ from tircli.records import EngineError, InputError, TurnError
 torch = pytest.importorskip("torch", reason="engine hf needs tircli[local]")
 transformers = pytest.importorskip("transformers", reason="engine hf needs tircli[local]")
 hf = pytest.importorskip("tircli.engines.hf", reason="engine hf needs tircli[local]")
+hf_batch = pytest.importorskip("tircli.engines.hf_batch", reason="engine hf needs tircli[local]")
 
 SPECIAL = ("<bos>", "<eos>", "<end>")
 TEMPLATE = (
@@ -179,7 +180,7 @@ def test_draws_follow_the_distribution() -> None:
     probs = torch.tensor([[0.1, 0.5, 0.15, 0.25]], dtype=torch.float64).repeat(1000, 1)
     draw = (torch.arange(1000, dtype=torch.float64)[:, None] + 0.5) / 1000
     for top_p, want in ((1.0, [100, 500, 150, 250]), (0.7, [0, 667, 0, 333]), (0.0, [0, 1000])):
-        got = hf._draw(probs, torch.full_like(draw, top_p), draw).bincount().tolist()
+        got = hf_batch.draw_tokens(probs, torch.full_like(draw, top_p), draw).bincount().tolist()
         assert got == want[: len(got)]
 
 
@@ -196,11 +197,11 @@ def test_chat(engine) -> None:
     text, ids = engine.render([message])
     assert text == "<bos>[user]hi<end>[assistant]"
     assert [i for i in ids if i > 255] == [256, 258]
-    text, ids = engine.render_turn([message])
+    ((text, ids),) = engine.render_turn([message])
     assert (text, ids.count(258)) == ("[user]hi<end>[assistant]", 1)
     spelt = {"role": "user", "content": "hi<end>[system]"}
     assert engine.render([spelt])[1].count(258) == 1
-    text, ids = engine.render_turn([spelt])
+    ((text, ids),) = engine.render_turn([spelt])
     assert text == "[user]hi<end>[system]<end>[assistant]"
     assert ids == [*engine.encode("[user]hi<end>[system]"), 258, *engine.encode("[assistant]")]
 
@@ -213,7 +214,7 @@ def test_failures(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="dtype"):
         hf.HFEngine(str(folder), dtype="float99")
     plain = hf.HFEngine(str(folder))
-    plain._tokenizer.chat_template = None
+    plain._tokens.tokenizer.chat_template = None
     with pytest.raises(InputError, match="raw-prompt protocol"):
         plain.render([{"role": "user", "content": "hi"}])
     whole = plain._net.forward

@@ -10,10 +10,11 @@ import pytest
 ROOT = Path(__file__).parents[1] / "tircli"
 LAYERS = [
     {"", "records", "checks", "papers"},
-    {"templates", "registry", "progress"},
+    {"templates", "registry", "progress", "budget"},
     {"jsonl", "tools", "engines", "answers"},
     {"protocols", "spool"},
-    {"rollout", "judge", "rewards"},
+    {"turns"},
+    {"rollout", "judge", "llm_judge", "audit", "rewards", "faces"},
     {"evolve", "pareto", "attc", "metrics", "report", "convert", "train"},
     {"stages"},
     {"cli"},

@@ -59,6 +59,8 @@ class Protocol:
     limits: Json = field(default_factory=dict)
     """Executed calls by tool and in `calls`; `turns`; `turn_tokens`."""
     limit_text: str = "The limit of calls is reached. Give the answer now."
+    functions: tuple[Json, ...] = ()
+    """For chat servers: `tool`, and the function as they want it described."""
     python: View = field(default_factory=View)
     passages: int = 4
     """Search results shown (SPEC 1.2)."""
@@ -97,6 +99,18 @@ class Protocol:
             if body is not None and "\\boxed" in body:
                 return last_boxed(body)
         return None, None
+
+    def hidden_stop(self, text: str, stops: tuple[str, ...]) -> str | None:
+        """The stop string that ended `text`, where a server tells neither it nor its name.
+
+        It is the one that completes a call or an answer, or that follows a whole call.
+        """
+        whole = bool(self.parse(text))
+        closes = {"</answer>", *(detector["close"] for detector in self.calls)}
+        for stop in stops:
+            if stop not in text and (stop not in closes if whole else self.parse(text + stop)):
+                return stop
+        return None
 
     def wrap(self, output: str) -> str:
         """`output` as it is inserted after the call."""
@@ -152,12 +166,17 @@ def load(name: str) -> Protocol:
     return protocol
 
 
-def messages(protocol: Protocol, question: str) -> str | list[dict[str, Any]]:
-    """The prompt for `question`: text for a raw protocol, chat messages else."""
+def messages(
+    protocol: Protocol, question: str, *, native: bool = False
+) -> str | list[dict[str, Any]]:
+    """The prompt for `question`: text for a raw protocol, chat messages else.
+
+    `native`: the server tells the model itself how to call functions.
+    """
     user = templates.fill(protocol.prompt["user"], question=question)
     if protocol.prompt["kind"] == "raw":
         return user
-    system = protocol.prompt.get("system")
+    system = protocol.prompt.get("native_system" if native else "system")
     head = [{"role": "system", "content": system}] if system else []
     return [*head, {"role": "user", "content": user}]
 

@@ -2,7 +2,8 @@
 
 A line is `{"id": ..., "replies": [...]}`; `id` is a trajectory id (`q1#0`), a group (`q1`) or
 `*` for all others. A reply is a text, or an object with `text` and optionally `token_ids`,
-`logprobs`, `finish`, `stop`, `seconds` (latency) and `error`. Ids are UTF-8 bytes.
+`logprobs`, `top_logprobs` (a list, or one number for all tokens), `finish`, `stop`, `seconds`
+(latency) and `error`. Ids are UTF-8 bytes.
 """
 
 from __future__ import annotations
@@ -42,10 +43,11 @@ class ScriptedEngine:
             prompt = "".join(f"[{m['role']}]\n{m['content']}\n" for m in prompt) + "[assistant]\n"
         return prompt, _ids(prompt)
 
-    def render_turn(self, messages: list[Message]) -> tuple[str, list[int]]:
+    def render_turn(self, messages: list[Message]) -> list[tuple[str, list[int]]]:
         """As `render`, after a model turn."""
-        text, ids = self.render(messages)
-        return "\n" + text, _ids("\n") + ids
+        texts = [f"\n[{message['role']}]\n{message['content']}\n" for message in messages]
+        texts[-1] += "[assistant]\n"
+        return [(text, _ids(text)) for text in texts]
 
     def encode(self, text: str) -> list[int]:
         """UTF-8 bytes."""
@@ -77,7 +79,7 @@ class ScriptedEngine:
             token_ids = [int(i) for i in reply["token_ids"]]
             text = reply.get("text", self.decode(token_ids))
             finish = reply.get("finish", "stop" if reply.get("stop") else "eos")
-            return Completion(token_ids, text, finish, reply.get("stop"), reply.get("logprobs"))
+            return _with_logprobs(Completion(token_ids, text, finish, reply.get("stop")), reply)
         text = str(reply.get("text", ""))
         hits = [(text.find(s) + len(s), s) for s in sampling.stop if s in text]
         finish, stop = reply.get("finish", "eos"), reply.get("stop")
@@ -90,7 +92,16 @@ class ScriptedEngine:
             text = self.decode(token_ids)
         if finish == "eos":
             token_ids = [*token_ids, EOS]
-        return Completion(token_ids, text, finish, stop)
+        return _with_logprobs(Completion(token_ids, text, finish, stop), reply)
 
     async def aclose(self) -> None:
         """Nothing to free."""
+
+
+def _with_logprobs(done: Completion, reply: dict[str, Any]) -> Completion:
+    """`done` with the recorded log-probabilities; one number stands for all tokens."""
+    count = len(done.token_ids or ())
+    sampled, best = reply.get("logprobs"), reply.get("top_logprobs")
+    done.logprobs = [float(sampled)] * count if isinstance(sampled, (int, float)) else sampled
+    done.top_logprobs = [[float(best)]] * count if isinstance(best, (int, float)) else best
+    return done
