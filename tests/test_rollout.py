@@ -10,8 +10,8 @@ import pytest
 from tircli import protocols
 from tircli.engines import Completion
 from tircli.engines.scripted import ScriptedEngine
-from tircli.records import ToolUnavailable, Trajectory
-from tircli.rollout import AgentLoop, Settings, expand, run
+from tircli.records import InputError, Segment, ToolUnavailable, Trajectory
+from tircli.rollout import AgentLoop, Budget, RunOver, Settings, expand, run
 from tircli.tools import ToolResult
 
 
@@ -223,3 +223,161 @@ def test_tools_of_some_overlap_generation_of_others(tmp_path):
 def test_a_missing_reply_says_which(tmp_path):
     with pytest.raises(Exception, match="no reply 2 for q#0"):
         finish(loop_for(tmp_path, [CALL]))
+
+
+CONFIDENT = {"logprobs": -0.2, "top_logprobs": -0.1}
+
+
+def test_a_call_knows_its_tokens_and_how_sure_the_model_was(tmp_path):
+    # Ids are bytes: 16 of "<think>t</think>", then 20 of the call. exp(-0.1), exp(-0.2).
+    done = finish(loop_for(tmp_path, [{"text": CALL, **CONFIDENT}, END]))
+    (use,) = done.uses
+    assert use.call_tokens == [16, len(CALL)]
+    assert use.confidence == {
+        "max": pytest.approx(0.904837, abs=1e-6),
+        "sampled": pytest.approx(0.818731, abs=1e-6),
+        "tokens": len("<python>1+1</python>"),
+    }
+
+
+def test_confidence_is_the_mean_over_the_block_alone(tmp_path):
+    block, thought = "<python>1+1</python>", "<think>t</think>"
+    best = [[-9.0]] * len(thought) + [[-0.3], [-0.1]] * (len(block) // 2)
+    reply = {"token_ids": list(CALL.encode()), "stop": "</python>"}
+    reply |= {"logprobs": [-1.0] * len(CALL), "top_logprobs": best}
+    done = finish(loop_for(tmp_path, [reply, END]))
+    assert done.uses[0].confidence["max"] == pytest.approx(0.818731, abs=1e-6)  # exp(-0.2)
+
+
+def test_without_log_probabilities_there_is_no_confidence(tmp_path):
+    done = finish(loop_for(tmp_path, [CALL, END]))
+    assert done.uses[0].confidence is None and done.uses[0].call_tokens is not None
+
+
+def test_no_tokens_leaves_no_span_behind(tmp_path):
+    done = finish(loop_for(tmp_path, [CALL, END], settings=Settings(tokens=False)))
+    assert done.uses[0].call_tokens is None
+    assert all(segment.token_ids is None for segment in done.segments)
+
+
+def test_a_dropped_stop_string_without_a_call_does_not_come_back_for_ever(tmp_path):
+    replies = ["no code\n```output", "\\boxed{2}"]
+    loop = loop_for(tmp_path, replies, protocol="torl")
+    parts = iter(replies)
+
+    async def turn_parts(ids, sampling):
+        text = next(parts)
+        stop = "```output" if text.endswith("```output") else None
+        return Completion(list(text.encode()), text, "stop" if stop else "eos", stop)
+
+    loop.engine.generate = turn_parts
+    done = finish(loop)
+    assert (done.stop, done.model_text) == ("answer", "no code\n```output\\boxed{2}")
+
+
+def test_all_calls_of_a_chat_turn_are_answered_before_the_next_turn_opens(tmp_path):
+    call = '<tool_call>{"name":"search","arguments":{"query":"%s"}}</tool_call>'
+    replies = [call % "moon" + call % "tide", "\\boxed{2}"]
+    done = finish(loop_for(tmp_path, replies, protocol="tools"))
+    assert [use.input for use in done.uses] == ["moon", "tide"]
+    assert [s.text for s in done.segments[2:4]] == [
+        "\n[tool]\nok\n",
+        "\n[tool]\nok\n[assistant]\n",
+    ]
+
+
+def test_calls_of_one_turn_count_against_the_limit_one_by_one(tmp_path):
+    call = '<tool_call>{"name":"search","arguments":{"query":"moon"}}</tool_call>'
+    settings = Settings(max_calls=2)
+    done = finish(loop_for(tmp_path, [call * 3, "\\boxed{2}"], protocol="tools", settings=settings))
+    assert [use.status for use in done.uses] == ["ok", "ok", "limit"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "stop", "calls"),
+    [
+        (Settings(max_turns=2, final_turn=False), "turns", 2),
+        (Settings(max_calls=1, final_turn=False), "calls", 1),
+        (Settings(max_calls=0, final_turn=False), "calls", 0),
+        (Settings(max_tokens=len(CALL) + 5), "length", 1),
+    ],
+)
+def test_what_ends_a_trajectory_is_recorded(tmp_path, settings, stop, calls):
+    done = finish(loop_for(tmp_path, [CALL] * 9, settings=settings))
+    assert (done.stop, done.calls) == (stop, calls)
+
+
+def test_a_trajectory_out_of_seconds_keeps_whole_turns(tmp_path):
+    replies = [CALL, {"text": END, "seconds": 30}]
+    done = finish(loop_for(tmp_path, replies, settings=Settings(max_seconds=0.1)))
+    assert done.stop == "seconds"
+    assert [s.role for s in done.segments] == ["prompt", "model", "tool"]
+
+
+async def all_of(loop, count=8, concurrency=1):
+    items = expand([Trajectory("q", "q", "?")], count)
+    return [done async for done in run(items, loop, concurrency)]
+
+
+@pytest.mark.parametrize(
+    ("budget", "says"),
+    [
+        (Budget(turns=3), "the run's 3 turns"),
+        (Budget(calls=2), "the run's 2 calls"),
+        (Budget(tokens=50), "the run's 50 tokens"),
+    ],
+)
+def test_a_budget_of_the_run_ends_it(tmp_path, budget, says):
+    loop = loop_for(tmp_path, [CALL, END])
+    loop.budget = budget
+    with pytest.raises(RunOver, match=says):
+        asyncio.run(all_of(loop))
+    assert loop.counts.turns <= 4
+
+
+def test_the_seconds_of_the_run_end_it(tmp_path):
+    loop = loop_for(tmp_path, [{"text": END, "seconds": 30}])
+    loop.budget = Budget(seconds=0.1)
+    with pytest.raises(RunOver, match=r"0\.1 seconds"):
+        asyncio.run(all_of(loop))
+
+
+def test_too_many_errors_end_the_run_and_name_the_last(tmp_path):
+    loop = loop_for(tmp_path, [{"error": "server said 500"}])
+    loop.budget = Budget(errors=2)
+    with pytest.raises(RunOver, match="more than 2 errors, the latest: q#2: server said 500"):
+        asyncio.run(all_of(loop))
+
+
+def test_a_trajectory_that_fills_the_context_ends_by_length(tmp_path):
+    loop = loop_for(tmp_path, [CALL, END])
+    prompt = finish(loop).segments[0]
+    loop.engine.context = len(prompt.token_ids) + len(CALL) + 10
+    done = finish(loop)
+    assert (done.stop, done.error, done.calls) == ("length", None, 1)
+
+
+def test_a_prompt_longer_than_the_context_is_the_users_to_fix(tmp_path):
+    loop = loop_for(tmp_path, [END])
+    loop.engine.context = 10
+    with pytest.raises(InputError, match=r"question q: its prompt has \d+ tokens.* 10; shorten"):
+        finish(loop)
+    loop.long_prompts = "skip"
+    assert finish(loop).stop == "error"
+
+
+def test_an_edited_trajectory_is_encoded_again_from_the_edit_on(tmp_path):
+    loop = loop_for(tmp_path, [CALL, END])
+    whole = finish(loop)
+    edited = whole.segments[:3]
+    edited[1] = Segment("model", "<think>edited</think><python>2</python>")
+    edited[2] = Segment("tool", edited[2].text, None, None, edited[2].tool)
+    done = asyncio.run(loop.finish(Trajectory("q#0", "q", "1+1?", segments=edited)))
+    assert done.segments[1].token_ids == list(edited[1].text.encode())
+    assert done.token_ids[: len(whole.segments[0].token_ids)] == whole.segments[0].token_ids
+
+
+def test_a_foreign_prompt_without_ids_is_refused(tmp_path):
+    begun = Trajectory("q#0", "q", "?", segments=[Segment("prompt", "another prompt")])
+    with pytest.raises(InputError, match="its prompt has no token_ids"):
+        asyncio.run(loop_for(tmp_path, [END]).finish(begun))
