@@ -10,12 +10,15 @@ import pytest
 ROOT = Path(__file__).parents[1] / "tircli"
 LAYERS = [
     {"", "records", "checks", "papers"},
-    {"templates", "registry", "progress", "budget"},
+    {"templates", "registry", "budget"},
+    {"progress"},
     {"jsonl", "tools", "engines", "answers"},
     {"protocols", "spool"},
     {"turns"},
     {"rollout", "judge", "llm_judge", "audit", "rewards", "faces"},
-    {"evolve", "pareto", "attc", "metrics", "report", "convert", "train"},
+    {"evolve", "pareto", "attc", "convert", "train"},
+    {"slices", "statistics", "sums"},
+    {"metrics", "compare", "graders", "report", "plots"},
     {"stages"},
     {"cli"},
 ]

@@ -8,9 +8,10 @@ import math
 import pytest
 from rich.console import Console
 
-from tircli import metrics
-from tircli.metrics import fail_under, measure, table
+from tircli import metrics, slices
+from tircli.metrics import measure
 from tircli.records import InputError, Segment, ToolUse, Trajectory
+from tircli.report import fail_under, table
 
 
 def make(group="q", correct=None, uses=(), tokens=None, stop="answer", **rest):
@@ -59,6 +60,10 @@ def test_by_hand():
             "model_tokens": 350 / 3,
             "tool_tokens": 3 * 7 / 4,
             "seconds": 5 * 0.5 / 4,
+            "redundant": 0.5,
+            "aborted": 1 / 4,
+            "insufficient": None,
+            "erroneous": 1 / 4,
             "pass@1": 0.75,
             "pass@2": 1.0,
         }
@@ -79,7 +84,7 @@ def test_without_calls(correct):
     assert got["tc"] == 0 and got["seconds"] == 0
     assert got["tp"] is None and got["conciseness"] is None and got["em"] is None
     assert got["reasoning_length"] is None and got["model_tokens"] is None
-    for name in ("correct", "effi", *metrics.SUCCESS, "pass@1"):
+    for name in ("correct", "effi", "successful_execution_plus1", "pass@1"):
         assert got[name] == correct
 
 
@@ -222,7 +227,7 @@ def test_by():
 def test_by_unknown_or_too_fine(monkeypatch):
     with pytest.raises(InputError, match="no record has it"):
         measure(clusters(), by=["lvel"])
-    monkeypatch.setattr(metrics, "MAX_SLICES", 3)
+    monkeypatch.setattr(slices, "MAX_SLICES", 3)
     with pytest.raises(InputError, match="over 3 values"):
         measure(clusters(), by=["group"])
 
@@ -243,5 +248,5 @@ def test_empty(groups):
     result = measure(groups, by=["level"])
     assert result["n"] == result["questions"] == 0 and result["by"] == {}
     assert {value for metric in result["metrics"].values() for value in metric.values()} == {None}
-    assert set(metrics.NAMES) | set(metrics.COSTS) | {"pass@1"} == set(result["metrics"])
+    assert set(metrics.NAMES) | {"pass@1"} == set(result["metrics"])
     assert table(result).row_count > 10

@@ -1,41 +1,28 @@
-"""Measures of sets of trajectories, in one pass, with intervals clustered by question (SPEC 8)."""
+"""Measures of sets of trajectories, in one pass, with intervals clustered by question (SPEC 8).
+
+Memory does not grow with the input: the sums of each question are kept for the bootstrap up to
+BOOTSTRAP_QUESTIONS; beyond, only their moments are, and the interval is the normal one.
+"""
 
 from __future__ import annotations
 
-import json
+import functools
 import math
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence
+from typing import Any
 
-from tircli.records import Group, InputError, Trajectory, stable_seed
+import numpy as np
 
-if TYPE_CHECKING:
-    from rich.table import Table
+from tircli import statistics
+from tircli.records import Group, InputError
+from tircli.slices import Slices
+from tircli.sums import RATIOS, SUMS, UNBOUNDED, Row, begun, reading, rescues
 
-RESAMPLES = 1000
 BOOTSTRAP_QUESTIONS = 4096
-"""Above so many questions the interval is the normal one, so that memory stays bounded."""
-MAX_SLICES = 1000
-UNIT = ("em", "f1", "correct", "effi", "conciseness")
-SUCCESS = ("successful_execution", "successful_execution_plus1")
-NAMES = (*UNIT[:3], "tc", "tp", *UNIT[3:], *SUCCESS, "reasoning_length")
-COSTS = ("model_tokens", "tool_tokens", "seconds")
-_FIELDS = [
-    "id",
-    "group",
-    "question",
-    "answer",
-    "task",
-    "sample",
-    "k",
-    "stop",
-    "prediction",
-    "correct",
-    "reward",
-]
-_ABSENT = object()
+NAMES = tuple(RATIOS)
+DEFAULT_K = tuple(1 << bit for bit in range(14))
 
 
 def measure(
@@ -44,287 +31,204 @@ def measure(
     """All metrics of SPEC 8 over `groups`, one list of samples per question, read once.
 
     Gives `n`, `questions`, `graded`, `ungraded`, `errors` (these three sum to `n`), `metrics`
-    (name -> `mean`, `low`, `high`, `stderr`, each a number or None) and `counts`. Trajectories
-    with `stop: "error"` are left out of the metrics, but not out of `counts`. With `by`, a key
-    `by` holds the same for each `field=value`, the field being a key of the trajectory, of
-    `meta`, of `made` or one that is not ours; a record without it stands under `field=null`.
-    `k` picks the pass@k; without it 1 and the powers of two up to the smallest group.
-    Raises InputError for a k below 1, a field no record has, or one of over 1000 values.
+    (name -> `mean`, `low`, `high`, `stderr`, each a number or None), `counts`, and `calls`:
+    trajectories and accuracy by their number of calls. Trajectories with `stop: "error"` are
+    left out of the metrics, but not out of `counts`. With `by`, a key `by` holds the same for
+    each value of each field (see `tircli.slices`). `k` picks the pass@k; without it 1 and the
+    powers of two up to the smallest group. Raises InputError for a k below 1 or a bad field.
     """
     if any(value < 1 for value in k):
         raise InputError(f"pass@k with k = {min(k)}; give k of 1 or more")
-    total = _Sums()
-    slices: dict[str, dict[str, _Sums]] = {field: {} for field in by}
-    found: set[str] = set()
+    total, slices = Measures(k), Slices(by, lambda: Measures(k))
     for group in groups:
-        touched = {id(total): total}
-        for trajectory in group:
-            total.add(trajectory)
-            for field, parts in slices.items():
-                value = _field(trajectory, field)
-                if value is not _ABSENT:
-                    found.add(field)
-                name = f"{field}={_show(value)}"
-                part = parts.get(name) or parts.setdefault(name, _Sums())
-                part.add(trajectory)
-                touched[id(part)] = part
-                if len(parts) > MAX_SLICES:
-                    raise InputError(f"by {field}: over {MAX_SLICES} values; give another field")
-        if group:
-            for sums in touched.values():
-                sums.close()
-    for field in by:
-        if total.rows and field not in found:
-            known = ", ".join(_FIELDS)
-            raise InputError(
-                f"by {field}: no record has it; give one of {known} or a key of meta or made"
-            )
-    result = total.result(seed, k)
+        total.add(group, group)
+        for part, members in slices.of(group):
+            part.add(members, group)
+    result = total.result(seed)
     if by:
-        result["by"] = {
-            name: parts[name].result(seed, k) for parts in slices.values() for name in sorted(parts)
-        }
+        result["by"] = {name: part.result(seed) for name, part in slices.sorted()}
     return result
 
 
-def fail_under(result: dict[str, Any], limits: dict[str, float]) -> list[str]:
-    """One line for each metric of `result` that is below its limit or null (SPEC 8).
+class Measures:
+    """What one set of trajectories comes to; `add` takes it question by question."""
 
-    Raises InputError, which lists the names, for a metric that is not in `result`.
-    """
-    lines = []
-    for name, limit in limits.items():
-        if name not in result["metrics"]:
-            known = ", ".join(result["metrics"])
-            raise InputError(f"no metric {name!r}; give one of {known}")
-        mean = result["metrics"][name]["mean"]
-        if mean is None:
-            lines.append(f"{name} is null, limit {limit:g}")
-        elif not mean >= limit:
-            lines.append(f"{name} is {mean:.6g}, below {limit:g}")
-    return lines
-
-
-def table(result: dict[str, Any]) -> Table:
-    """`result` of `measure` as a table: metric, mean, 95 % interval, one more column a slice."""
-    from rich.table import Table
-    from rich.text import Text
-
-    slices = result.get("by", {})
-    parts = [result, *slices.values()]
-    grid = Table()
-    grid.add_column("metric")
-    for header in ("mean", "95 % interval", *slices):
-        grid.add_column(Text(header), justify="right")
-    for name in dict.fromkeys(name for part in parts for name in part["metrics"]):
-        cells = [_number(part["metrics"].get(name, {}).get("mean")) for part in parts]
-        whole = result["metrics"].get(name, {})
-        low, high = whole.get("low"), whole.get("high")
-        span = "-" if low is None else f"{_number(low)} to {_number(high)}"
-        grid.add_row(*map(Text, (name, cells[0], span, *cells[1:])))
-    grid.add_section()
-    rows = [_count_rows(part) for part in parts]
-    for name in dict.fromkeys(name for row in rows for name in row):
-        cells = [str(row.get(name, 0)) for row in rows]
-        grid.add_row(*map(Text, (name, cells[0], "", *cells[1:])))
-    return grid
-
-
-class _Sums:
-    """Sums of one slice, one row a question: compact columns that grow by one number a question.
-
-    Each metric is a ratio of two column sums, `name` over `name/n`.
-    """
-
-    def __init__(self) -> None:
-        self.rows = self.n = self.graded = self.errors = self.attempted = self.violations = 0
+    def __init__(self, k: Sequence[int] = ()) -> None:
+        self.n = self.graded = self.errors = self.violations = self.smallest = 0
         self.stop: Counter[str] = Counter()
         self.status: Counter[str] = Counter()
-        self.calls: Counter[str] = Counter()
-        self.columns: dict[str, array[float]] = {}
-        self._row: dict[str, float] = {}
+        self.executed: Counter[str] = Counter()
+        self.by_calls: dict[int, list[float]] = {}
+        """Executed calls -> trajectories, those graded, their sum of `correct`."""
+        self.question_calls: Counter[float] = Counter()
+        """Mean calls of a question, to the nearest half -> questions."""
+        self.k = tuple(k)
+        self.questions = Questions(self.k or DEFAULT_K)
 
-    def add(self, trajectory: Trajectory) -> None:
-        """Counts one trajectory of the question at hand."""
-        self.n += 1
-        self.stop[trajectory.stop or "unfinished"] += 1
-        for use in trajectory.uses:
-            self.attempted += 1
-            self.status[use.status] += 1
-            if use.executed:
-                self.calls[use.name] += 1
-        violations = (trajectory.judge or {}).get("format")
-        if isinstance(violations, list):
-            self.violations += len(violations)
-        if trajectory.stop == "error":
-            self.errors += 1
+    def add(self, members: Group, group: Group) -> None:
+        """Takes `members` of one question; hints are looked up in its whole `group`."""
+        if not members:
             return
-        self.graded += trajectory.correct is not None
-        for name, value, weight in _values(trajectory):
-            self._row[name] = self._row.get(name, 0.0) + value
-            self._row[name + "/n"] = self._row.get(name + "/n", 0.0) + weight
+        row, rescued = Row(), rescues(group)
+        for trajectory in members:
+            read = reading(trajectory)
+            self.n += 1
+            self.stop[trajectory.stop or "unfinished"] += 1
+            for status in read.statuses:
+                self.status[status] += 1
+            for tool in read.tools:
+                self.executed[tool] += 1
+            violations = (trajectory.judge or {}).get("format")
+            self.violations += len(violations) if isinstance(violations, list) else 0
+            if trajectory.stop == "error":
+                self.errors += 1
+                continue
+            row.add(trajectory, read, rescued.get(trajectory.id))
+            if begun(trajectory):
+                self._add_calls(read.calls, trajectory.correct)
+        self._close(row)
 
-    def close(self) -> None:
-        """Ends the question: its row is written, zeros where it had nothing."""
-        for name in self._row.keys() - self.columns.keys():
-            self.columns[name] = array("d", bytes(8 * self.rows))
-        for name, column in self.columns.items():
-            column.append(self._row.get(name, 0.0))
-        self.rows += 1
-        self._row.clear()
+    def _add_calls(self, calls: int, correct: float | None) -> None:
+        cell = self.by_calls.get(calls) or self.by_calls.setdefault(calls, [0, 0, 0.0])
+        cell[0] += 1
+        if correct is not None:
+            cell[1] += 1
+            cell[2] += correct
 
-    def result(self, seed: int, k: Sequence[int]) -> dict[str, Any]:
-        """The shape that `measure` describes, for this slice."""
+    def _close(self, row: Row) -> None:
+        sums = row.sums
+        graded = int(sums["graded"])
+        self.graded += graded
+        if sums["begun"]:
+            self.question_calls[round(2 * sums["calls"] / sums["begun"]) / 2] += 1
+        if graded:
+            self.smallest = min(self.smallest or graded, graded)
+        self.questions.add(row, pass_at(graded, int(sums["solved"]), self.k or DEFAULT_K))
+
+    def result(self, seed: int) -> dict[str, Any]:
+        """The shape that `measure` describes."""
         return {
             "n": self.n,
-            "questions": self.rows,
+            "questions": self.questions.n,
             "graded": self.graded,
             "ungraded": self.n - self.graded - self.errors,
             "errors": self.errors,
-            "metrics": self._metrics(seed, k),
+            "metrics": self.questions.intervals(seed, self._passes()),
             "counts": {
                 "stop": dict(sorted(self.stop.items())),
                 "status": dict(sorted(self.status.items())),
-                "calls": dict(sorted(self.calls.items())),
-                "attempted": self.attempted,
+                "calls": dict(sorted(self.executed.items())),
+                "attempted": self.status.total(),
                 "format_violations": self.violations,
+            },
+            "calls": {
+                "trajectories": {
+                    str(calls): {"n": n, "graded": g, "correct": total / g if g else None}
+                    for calls, (n, g, total) in sorted(self.by_calls.items())
+                },
+                "questions": {f"{mean:g}": n for mean, n in sorted(self.question_calls.items())},
             },
         }
 
-    def _metrics(self, seed: int, k: Sequence[int]) -> dict[str, dict[str, float | None]]:
-        tools = [f"tc.{name}" for name in sorted(self.calls) if f"tc.{name}" in self.columns]
-        ratios = {}
-        for name in (*NAMES[:4], *tools, *NAMES[4:], *COSTS):
-            weights = self._column("tc/n" if name in tools else name + "/n")
-            # A question without calls is no less a cluster of tp: its correct answers count.
-            there = self._column("correct/n") if name == "tp" else weights
-            ratios[name] = (self._column(name), weights, there > 0)
-        sizes, solved = self._column("correct/n"), self._column("solved")
-        smallest = int(min(sizes[sizes > 0], default=1))
-        for size in k or [1 << bit for bit in range(smallest.bit_length())]:
-            there = sizes > 0
-            if size > smallest:
-                there = there & False
-            ratios[f"pass@{size}"] = (_pass_at(sizes, solved, size) * there, there * 1.0, there)
-        return _intervals(ratios, self.rows, seed)
-
-    def _column(self, name: str) -> Any:
-        import numpy as np
-
-        column = self.columns.get(name)
-        return np.zeros(self.rows) if column is None else np.array(column)
+    def _passes(self) -> dict[str, bool]:
+        """`pass@k` -> whether every question has enough samples for it."""
+        sizes = self.k or [k for k in DEFAULT_K if k <= max(self.smallest, 1)]
+        return {f"pass@{k}": k <= self.smallest for k in sizes}
 
 
-def _values(trajectory: Trajectory) -> Iterator[tuple[str, float, float]]:
-    """(column, value, weight) of each sum that this trajectory enters (formulas: SPEC 8)."""
-    judge = trajectory.judge or {}
-    for name in ("em", "f1"):
-        if isinstance(judge.get(name), (int, float)) and math.isfinite(judge[name]):
-            yield name, float(judge[name]), 1
-    if isinstance(judge.get("redundant"), bool):
-        yield "conciseness", float(not judge["redundant"]), 1
-    correct, tokens = trajectory.correct, trajectory.model_tokens
-    if not trajectory.segments and trajectory.stop is None and correct is None:
-        return  # not begun: zero calls would be no measurement
-    executed = [use for use in trajectory.uses if use.executed]
-    yield "tc", len(executed), 1
-    for use in executed:
-        yield f"tc.{use.name}", 1, 0
-    yield "seconds", sum(use.seconds for use in executed), 1
-    if trajectory.segments and tokens is not None:
-        yield "model_tokens", tokens, 1
-    parts = [part.token_ids for part in trajectory.segments if part.role == "tool"]
-    if trajectory.segments and None not in parts:
-        yield "tool_tokens", sum(len(ids) for ids in parts if ids is not None), 1
-    if correct is None:
-        return
-    wrong = sum(use.status != "ok" for use in executed)
-    yield "correct", correct, 1
-    yield "solved", float(correct >= 1), 1
-    yield "tp", correct, len(executed)
-    yield "effi", correct / max(len(executed), 1), 1
-    yield "successful_execution", correct / max(wrong, 1), 1
-    yield "successful_execution_plus1", correct / (1 + wrong), 1
-    if tokens:
-        yield "reasoning_length", 1000 * correct / tokens, 1
+@functools.lru_cache(maxsize=1 << 16)
+def pass_at(n: int, solved: int, sizes: tuple[int, ...]) -> tuple[float, ...]:
+    """1 - C(n-c, k) / C(n, k) for each k; n graded samples, c of them solved; 0 where k > n."""
+    return tuple(1 - math.comb(n - solved, k) / math.comb(n, k) if k <= n else 0.0 for k in sizes)
 
 
-def _pass_at(sizes: Any, solved: Any, k: int) -> Any:
-    """1 - C(n-c, k) / C(n, k) per question; n graded samples, c of them wholly correct (SPEC 8).
+class Questions:
+    """The sums of the questions: as rows, or as moments once they are too many."""
 
-    Only good where n >= k.
-    """
-    import numpy as np
+    def __init__(self, sizes: Sequence[int]) -> None:
+        self.n = 0
+        self._sizes = sizes
+        self._rows = array("d")
+        self._tools: dict[str, array[float]] = {}
+        self._moments: dict[str, Any] = {}
+        """Metric -> sums of v, w, vv, vw, ww and of questions, over the rows that were dropped."""
 
-    failed = np.ones(len(sizes))
-    for i in range(min(k, int(max(sizes, default=0)))):
-        failed *= np.clip(sizes - solved - i, 0, None) / np.maximum(sizes - i, 1)
-    return 1 - failed
+    def add(self, row: Row, passes: Sequence[float]) -> None:
+        """Takes the sums of one more question, and its pass@k for each of the sizes."""
+        there = self.n % BOOTSTRAP_QUESTIONS
+        if self.n and not there:
+            self._drop()
+        for name in row.tools.keys() - self._tools.keys():
+            self._tools[name] = array("d", bytes(8 * there))
+        self._rows.extend(row.sums.values())
+        self._rows.extend(passes)
+        for name, column in self._tools.items():
+            column.append(row.tools.get(name, 0))
+        self.n += 1
+
+    def _columns(self) -> dict[str, tuple[Any, Any, Any]]:
+        """Metric -> v, w and whether the question is there, of the rows that are kept."""
+        width = len(SUMS) + len(self._sizes)
+        rows = np.array(self._rows).reshape(-1, width).T
+        sums = dict(zip(SUMS, rows, strict=False))
+        ratios = {name: (sums[v], sums[w], sums[w] > 0) for name, (v, w) in RATIOS.items()}
+        graded = sums["graded"] > 0
+        # A question without calls is no less a cluster of tp: its correct answers count.
+        ratios["tp"] = (*ratios["tp"][:2], graded)
+        for k, passes in zip(self._sizes, rows[len(SUMS) :], strict=True):
+            ratios[f"pass@{k}"] = (passes, graded * 1.0, graded)
+        for name, column in self._tools.items():
+            ratios[f"tc.{name}"] = (np.array(column), *ratios["tc"][1:])
+        return ratios
+
+    def _drop(self) -> None:
+        """Turns the rows into moments."""
+        for name, (v, w, there) in self._columns().items():
+            sums = np.array([v.sum(), w.sum(), v @ v, v @ w, w @ w, there.sum()])
+            self._moments[name] = self._moments.get(name, 0) + sums
+        self._rows = array("d")
+        self._tools = {name: array("d") for name in self._tools}
+
+    def intervals(self, seed: int, passes: dict[str, bool]) -> dict[str, dict[str, float | None]]:
+        """Mean, 95 % interval and standard error of each metric; `passes`: pass@k -> defined."""
+        tools = [f"tc.{name}" for name in sorted(self._tools)]
+        names = [*NAMES[:4], *tools, *NAMES[4:], *passes]
+        undefined: dict[str, float | None] = dict.fromkeys(("mean", "low", "high", "stderr"))
+        if self._moments:
+            self._drop()
+            found = {name: _normal(name, self._moments[name]) for name in names}
+        else:
+            found = _bootstrap(self._columns(), names, self.n, seed)
+        return {name: found[name] if passes.get(name, True) else undefined for name in names}
 
 
-def _intervals(
-    ratios: dict[str, tuple[Any, Any, Any]], rows: int, seed: int
+def _bootstrap(
+    columns: dict[str, tuple[Any, Any, Any]], names: list[str], questions: int, seed: int
 ) -> dict[str, dict[str, float | None]]:
-    """Ratio, 95 % interval and standard error of each (values, weights, there), by question.
-
-    stderr = sqrt(Q/(Q-1) * sum_q (v_q - R w_q)^2) / sum w, the questions being the clusters. The
-    interval: 2.5 and 97.5 % points of the ratio on resampled questions; null with one question.
-    """
-    import numpy as np
-
-    draws = None
-    if 1 < rows <= BOOTSTRAP_QUESTIONS:
-        generator = np.random.default_rng(stable_seed("metrics", seed))
-        draws = generator.multinomial(rows, np.full(rows, 1 / rows), size=RESAMPLES).astype(float)
     out: dict[str, dict[str, float | None]] = {}
-    for name, (values, weights, there) in ratios.items():
+    counts = statistics.draws(questions, seed) if questions > 1 else None
+    for name in names:
+        v, w, there = columns[name]
         entry: dict[str, float | None] = dict.fromkeys(("mean", "low", "high", "stderr"))
+        entry["mean"] = statistics.ratio(v, w)
         out[name] = entry
-        weight, clusters = float(weights.sum()), int(there.sum())
-        if not weight:
-            continue
-        mean = entry["mean"] = float(values.sum()) / weight
-        if clusters < 2:
-            continue
-        spread = float(((values - mean * weights) ** 2).sum())
-        error = entry["stderr"] = math.sqrt(clusters / (clusters - 1) * spread) / weight
-        if draws is None:
-            top = 1.0 if name in (*UNIT, *SUCCESS) or name.startswith("pass@") else math.inf
-            entry["low"] = max(mean - 1.959964 * error, 0.0)
-            entry["high"] = min(mean + 1.959964 * error, top)
-            continue
-        above, below = draws @ values, draws @ weights
-        low, high = np.percentile(above[below > 0] / below[below > 0], [2.5, 97.5])
-        entry["low"], entry["high"] = float(low), float(high)
+        entry["stderr"] = statistics.standard_error(v[there], w[there])
+        if counts is not None and entry["stderr"] is not None:
+            entry["low"], entry["high"] = statistics.bootstrap(
+                statistics.resampled_ratio(v, w, counts)
+            )
     return out
 
 
-def _field(trajectory: Trajectory, name: str) -> Any:
-    """The value of `name`, looked up in the record, `meta`, `made` and the foreign keys."""
-    if name in _FIELDS:
-        return getattr(trajectory, name)
-    for place in (trajectory.meta, trajectory.made or {}, trajectory.extra):
-        if name in place:
-            return place[name]
-    return _ABSENT
-
-
-def _show(value: Any) -> str:
-    if isinstance(value, str):
-        return value
-    return "null" if value is _ABSENT else json.dumps(value, ensure_ascii=False, sort_keys=True)
-
-
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.4g}"
-
-
-def _count_rows(part: dict[str, Any]) -> dict[str, int]:
-    """The counts of one result, flat: `stop.answer`, `status.ok`, `calls.python`."""
-    rows = {key: part[key] for key in ("n", "questions", "graded", "ungraded", "errors")}
-    for key, value in part["counts"].items():
-        if isinstance(value, dict):
-            rows.update({f"{key}.{name}": count for name, count in value.items()})
-        else:
-            rows[key] = value
-    return rows
+def _normal(name: str, moments: Any) -> dict[str, float | None]:
+    v, w, vv, vw, ww, questions = map(float, moments)
+    entry: dict[str, float | None] = dict.fromkeys(("mean", "low", "high", "stderr"))
+    if w:
+        mean = entry["mean"] = v / w
+        if questions > 1:
+            spread = max(vv - 2 * mean * vw + mean * mean * ww, 0.0)
+            error = entry["stderr"] = math.sqrt(questions / (questions - 1) * spread) / w
+            top = math.inf if name.partition(".")[0] in UNBOUNDED else 1.0
+            entry["low"] = max(mean - statistics.Z * error, 0.0)
+            entry["high"] = min(mean + statistics.Z * error, top)
+    return entry

@@ -5,8 +5,9 @@ from __future__ import annotations
 import sys
 
 from tircli import jsonl
-from tircli.metrics import fail_under, measure, table
+from tircli.metrics import measure
 from tircli.records import InputError
+from tircli.report import fail_under, table
 from tircli.stages import Skips, say
 
 
@@ -39,7 +40,7 @@ def run(
 
 
 def _limit(text: str) -> tuple[str, float]:
-    name, sign, value = text.partition("=")
+    name, sign, value = text.rpartition("=")
     try:
         if sign:
             return name, float(value)
