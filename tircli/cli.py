@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Callable
 from typing import Annotated
@@ -25,6 +26,32 @@ OnError = Annotated[str, typer.Option(help="What a bad line does: fail or skip."
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an existing output.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Keep what is whole, do the rest.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]
+
+# The options of rewards, wherever a reward is named.
+Reward = Annotated[
+    str | None, typer.Option(help="correct, otc-ppo, otc-grpo or et, or package.module:function.")
+]
+OtcC = Annotated[float | None, typer.Option(help="OTC: smoothness c; else the limit of calls.")]
+OtcAlpha = Annotated[float, typer.Option(help="OTC: factor alpha.")]
+OtcN = Annotated[str, typer.Option(help="OTC: least calls of the group (local) or ever (global).")]
+OtcLiteral = Annotated[bool, typer.Option("--otc-literal", help="OTC: score, then lower n.")]
+OtcScaleFormat = Annotated[
+    bool, typer.Option("--otc-scale-format", help="OTC: scale the format part too.")
+]
+RewardWrong = Annotated[float, typer.Option(help="Not et: reward of a wrong answer (ToRL: -1).")]
+RewardFormat = Annotated[float, typer.Option(help="Not et: added where the form is right.")]
+EtSigmaTool = Annotated[float, typer.Option(help="ET: sigma for calls in round 1.")]
+EtSigmaLen = Annotated[float, typer.Option(help="ET: sigma for lengths in round 1.")]
+EtGain = Annotated[float, typer.Option(help="ET: factor on both scores; the released code has 2.")]
+EtMalformed = Annotated[str, typer.Option(help="ET: a malformed one: add -1, or replace by -1.")]
+Round = Annotated[int, typer.Option(help="ET: this round, from 1; sigma falls with it.")]
+Rounds = Annotated[int, typer.Option(help="ET: rounds in all.")]
+SandboxLayers = Annotated[
+    str, typer.Option("--sandbox", help="preferred, weak, or required=ns,landlock,seccomp.")
+]
+SandboxImport = Annotated[
+    str, typer.Option(help="Packages beyond numpy and sympy, by comma; * is all installed.")
+]
 
 
 def _version(asked: bool) -> None:
@@ -52,9 +79,20 @@ def rollout(
     input: Input = "-",
     output: Output = "-",
     model: Annotated[
-        str, typer.Option("--model", "-m", help="Model folder, or replies for scripted.")
+        str, typer.Option("--model", "-m", help="Model folder or name; replies for scripted.")
     ] = "",
-    engine: Annotated[str, typer.Option(help="hf or scripted, or package.module:Class.")] = "hf",
+    engine: Annotated[
+        str, typer.Option(help="hf, vllm, openai, scripted, or package.module:Class.")
+    ] = "hf",
+    engine_option: Annotated[
+        list[str] | None, typer.Option(help="key=value of the engine; repeatable, see README.")
+    ] = None,
+    base_url: Annotated[
+        list[str] | None, typer.Option(help="Server of --engine openai, .../v1; repeatable.")
+    ] = None,
+    api_key_env: Annotated[
+        str | None, typer.Option(help="Variable that holds the key, else OPENAI_API_KEY.")
+    ] = None,
     protocol: Annotated[str, typer.Option(help="How calls are written: a name or a .toml.")] = "et",
     samples: Annotated[
         int, typer.Option("--samples", "-k", min=1, help="Trajectories a question.")
@@ -63,8 +101,30 @@ def rollout(
     temperature: Annotated[float, typer.Option(min=0.0, help="0 is greedy.")] = 1.0,
     top_p: Annotated[float, typer.Option(min=0.0, max=1.0, help="Nucleus of sampling.")] = 1.0,
     max_tokens: Annotated[int, typer.Option(min=1, help="Model tokens a trajectory.")] = 4096,
+    max_turns: Annotated[
+        int | None, typer.Option(min=1, help="Turns a trajectory, else as the protocol says.")
+    ] = None,
+    max_calls: Annotated[
+        int | None, typer.Option(min=0, help="Calls a trajectory, else as the protocol says.")
+    ] = None,
+    max_seconds: Annotated[
+        float | None, typer.Option(min=0.001, help="Seconds a trajectory.")
+    ] = None,
+    run_max_tokens: Annotated[
+        int | None, typer.Option(min=1, help="Model tokens of the run; it ends with code 3.")
+    ] = None,
+    run_max_turns: Annotated[int | None, typer.Option(min=1, help="Turns of the run.")] = None,
+    run_max_calls: Annotated[int | None, typer.Option(min=1, help="Calls of the run.")] = None,
+    run_max_seconds: Annotated[
+        float | None, typer.Option(min=0.001, help="Seconds of the run.")
+    ] = None,
+    max_errors: Annotated[
+        int | None, typer.Option(min=0, help="Error records before the run ends.")
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the run.")] = 0,
-    concurrency: Annotated[int, typer.Option(min=1, help="Trajectories under way.")] = 64,
+    concurrency: Annotated[
+        int, typer.Option(min=1, help="Trajectories under way, for each server.")
+    ] = 64,
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first N questions.")] = None,
     shard: Annotated[
         str | None, typer.Option(help="i/n: every n-th question from i (0..).")
@@ -80,6 +140,9 @@ def rollout(
     resume: Resume = False,
     on_error: OnError = "fail",
     quiet: Quiet = False,
+    log_json: Annotated[
+        str | None, typer.Option(help="File for progress as JSON lines, every 10 s.")
+    ] = None,
 ) -> None:
     """Let a model answer questions while it calls tools.
 
@@ -91,6 +154,8 @@ def rollout(
       tir rollout q.jsonl -m ./Qwen2.5-7B-Instruct -k 8 -o t.jsonl
       tir rollout sample_data/math.jsonl --engine scripted -m sample_data/replies.jsonl | tir judge
       tir rollout q.jsonl -m ./model --protocol torl -o t.jsonl --resume
+      tir rollout q.jsonl -m Qwen/Qwen2.5-7B-Instruct --engine openai \\
+        --base-url http://a:8000/v1 --base-url http://b:8000/v1 -k 16 -o t.jsonl
     """
     from tircli.stages import rollout as stage
 
@@ -104,30 +169,81 @@ def judge(
     input: Input = "-",
     output: Output = "-",
     judge: Annotated[
-        str, typer.Option(help="auto, math, qa or exact, or package.module:function.")
+        str, typer.Option(help="auto, math, qa, exact or llm, or package.module:function.")
     ] = "auto",
+    second_opinion: Annotated[
+        bool, typer.Option("--second-opinion", help="Ask the model where the rule says no.")
+    ] = False,
+    redundancy: Annotated[
+        bool, typer.Option("--redundancy", help="Ask the model whether calls were needless.")
+    ] = False,
+    judge_model: Annotated[
+        str | None, typer.Option(help="Model that judges: a folder or a served name.")
+    ] = None,
+    judge_engine: Annotated[str, typer.Option(help="hf, openai or scripted.")] = "hf",
+    judge_url: Annotated[
+        list[str] | None, typer.Option(help="Its server, .../v1; repeatable.")
+    ] = None,
+    judge_api_key_env: Annotated[
+        str | None, typer.Option(help="Variable that holds its key, else OPENAI_API_KEY.")
+    ] = None,
+    votes: Annotated[int, typer.Option(min=1, help="Votes on correctness.")] = 1,
+    redundancy_votes: Annotated[int, typer.Option(min=1, help="Votes on redundancy.")] = 10,
+    tries: Annotated[int, typer.Option(min=1, help="Requests a vote while unclear.")] = 2,
+    max_tokens: Annotated[int, typer.Option(min=1, help="Tokens a reply.")] = 1024,
+    seed: Annotated[int, typer.Option(help="Seed of the votes.")] = 0,
+    prompt: Annotated[str, typer.Option(help="Grading prompt: a name or a .toml.")] = "correct",
+    redundancy_prompt: Annotated[
+        str, typer.Option(help="Redundancy prompt: a name or a .toml.")
+    ] = "redundant",
+    concurrency: Annotated[int, typer.Option(min=1, help="Requests under way.")] = 16,
+    reward: Reward = None,
+    calls_table: Annotated[
+        str | None, typer.Option(help="JSON file of least calls by question; read, then updated.")
+    ] = None,
+    otc_c: OtcC = None,
+    otc_alpha: OtcAlpha = 1.0,
+    otc_n: OtcN = "global",
+    otc_literal: OtcLiteral = False,
+    otc_scale_format: OtcScaleFormat = False,
+    reward_wrong: RewardWrong = 0.0,
+    reward_format: RewardFormat = 0.0,
+    et_sigma_tool: EtSigmaTool = 0.1,
+    et_sigma_len: EtSigmaLen = 0.1,
+    et_gain: EtGain = 1.0,
+    et_malformed: EtMalformed = "add",
+    round: Round = 1,
+    rounds: Rounds = 1,
+    report: Annotated[
+        str | None, typer.Option(help="JSON file: graded, ungraded and why, requests.")
+    ] = None,
+    audit: Annotated[
+        str | None, typer.Option(help="JSON file: disagreements of judges, answers to probes.")
+    ] = None,
     overwrite: Overwrite = False,
     resume: Resume = False,
     on_error: OnError = "fail",
     quiet: Quiet = False,
 ) -> None:
-    """Compare each prediction with its gold answers.
+    """Compare each prediction with its gold answers; score groups with a reward.
 
     In: trajectories, or lines with question, answer and prediction. Out: the same with correct
-    (0..1) and judge (name, why, em, format violations).
+    (0..1; null = no verdict) and judge (name, why, em, format violations; redundant: true where a
+    call was needless), and with --reward also reward and reward_parts. Nothing else changes.
 
     \b
     Examples:
       tir judge t.jsonl -o judged.jsonl
-      tir rollout q.jsonl -m ./model | tir judge --judge math | tir metrics
+      tir rollout q.jsonl -m ./model -k 8 | tir judge --reward otc-grpo | tir metrics
+      tir judge t.jsonl -o j.jsonl --second-opinion --redundancy --judge-model ./Qwen2.5-7B-Instruct
+      tir judge t.jsonl -o j.jsonl --judge llm --judge-engine openai --judge-model qwen \\
+        --judge-url http://localhost:8000/v1 --votes 3 --report coverage.json --audit audit.json
     """
     from tircli.stages import judge as stage
 
-    raise _guarded(
-        lambda: stage.run(
-            input, output, judge, overwrite=overwrite, resume=resume, on_error=on_error, quiet=quiet
-        )
-    )
+    options = dict(locals())
+    options.pop("stage")
+    raise _guarded(lambda: stage.run(**options))
 
 
 @app.command()
@@ -181,32 +297,56 @@ def pareto(
 @app.command()
 def metrics(
     input: Input = "-",
-    by: Annotated[list[str] | None, typer.Option(help="Also for each value of a field.")] = None,
-    fail_under: Annotated[
-        list[str] | None, typer.Option(help="NAME=VALUE: exit 1 below it; repeatable.")
+    by: Annotated[
+        list[str] | None,
+        typer.Option(help="Also for each value of a field (made.model; a,b crosses); repeatable."),
     ] = None,
-    json: Annotated[
+    pass_at: Annotated[
+        str | None, typer.Option(help="The k of pass@k, by comma; else powers of two.")
+    ] = None,
+    against: Annotated[
+        str | None, typer.Option("--compare", help="Compare with this run, question by question.")
+    ] = None,
+    fail_under: Annotated[
+        list[str] | None,
+        typer.Option(help="NAME=VALUE: exit 1 below it; also task=math/correct=0.5; repeatable."),
+    ] = None,
+    judges: Annotated[
+        str | None, typer.Option("--graders", help="Judges to set side by side, by comma.")
+    ] = None,
+    disagreements: Annotated[
+        str | None, typer.Option(help="JSONL file: what the --graders differ on.")
+    ] = None,
+    overwrite: Overwrite = False,
+    as_json: Annotated[
         bool | None, typer.Option("--json/--table", help="Else a table on a terminal only.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the bootstrap.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of resampling and random swaps.")] = 0,
     on_error: OnError = "fail",
     quiet: Quiet = False,
 ) -> None:
     """Measure judged trajectories: accuracy, calls, tool productivity.
 
     In: judged trajectories. Out: one JSON object, a table on a terminal; each mean with its 95 %
-    interval, clustered by question.
+    interval, clustered by question. conciseness needs judge.redundant (true or false), which
+    tir judge --redundancy fills. --compare pairs questions by group: more or less accurate (MA,
+    LA), more or less efficient (ME, LE), tie, and differences with interval, p-value and the
+    smallest difference that such data would show. --graders judges again and writes nothing
+    back; recorded is the verdict in the record.
 
     \b
     Examples:
       tir metrics judged.jsonl
-      tir metrics judged.jsonl --by task --fail-under correct=0.5 --json
+      tir metrics judged.jsonl --by task --by made.model --fail-under correct.low=0.5 --json
+      tir metrics after.jsonl --compare before.jsonl --fail-under compare/correct.low=-0.02
+      tir metrics judged.jsonl --graders recorded,math --disagreements split.jsonl
     """
     from tircli.stages import metrics as stage
 
-    raise _guarded(
-        lambda: stage.run(input, by or [], fail_under or [], json, seed, on_error, quiet)
-    )
+    options = dict(locals())
+    options.pop("stage")
+    options["by"], options["fail_under"] = by or [], fail_under or []
+    raise _guarded(lambda: stage.run(**options))
 
 
 @app.command()
@@ -304,6 +444,45 @@ def sft(
     raise _guarded(lambda: stage.run(**options))
 
 
+@app.command("exec")
+def exec_(
+    input: Annotated[
+        str, typer.Argument(metavar="[FILE]", help="A program, or a .jsonl of them; - is stdin.")
+    ] = "-",
+    code: Annotated[str | None, typer.Option("-c", help="The program itself.")] = None,
+    lines: Annotated[bool, typer.Option("--jsonl", help="FILE holds records, one a line.")] = False,
+    protocol: Annotated[
+        str | None, typer.Option(help="Show output as this protocol does: a name or a .toml.")
+    ] = None,
+    seconds: Annotated[float, typer.Option(min=0.1, help="Wall seconds a program.")] = 10.0,
+    cpu_seconds: Annotated[float, typer.Option(min=0.1, help="CPU seconds a program.")] = 5.0,
+    memory_mb: Annotated[int, typer.Option(min=16, help="MB a program may take.")] = 1024,
+    output_kb: Annotated[int, typer.Option(min=1, help="KB kept of each output stream.")] = 64,
+    slots: Annotated[
+        int | None, typer.Option(min=1, help="Programs at once; else one a core.")
+    ] = None,
+    sandbox: SandboxLayers = "preferred",
+    sandbox_import: SandboxImport = "",
+    on_error: OnError = "fail",
+) -> None:
+    """Run python programs in the sandbox that the model's code runs in.
+
+    In: one program, or a JSONL of id and code. Out: one record a program: status, output (what a
+    model would see), stdout, stderr, value, exception, times, memory, layers.
+
+    \b
+    Examples:
+      tir exec -c 'print(6 * 7)'
+      tir exec solution.py --protocol torl --seconds 3
+      tir exec programs.jsonl --slots 2 --sandbox required=ns,landlock,seccomp
+    """
+    from tircli.stages import exec as stage
+
+    options = dict(locals())
+    options.pop("stage")
+    raise _guarded(lambda: stage.run(**options))
+
+
 @app.command()
 def doctor() -> None:
     """Show what works on this machine, and what to install for the rest.
@@ -337,6 +516,7 @@ def _guarded(run: Callable[[], int]) -> typer.Exit:
 
 def main() -> None:
     """Run `tir` and leave with its exit code; wrong usage is one line on stderr."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends as Ctrl-C does: 130
     try:
         code = app(standalone_mode=False)
     except typer.Abort:

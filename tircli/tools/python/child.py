@@ -1,123 +1,145 @@
-"""Runs one program inside a child interpreter and reports on it; imports nothing of tircli."""
+"""One call inside a slot: the forked child that locks itself in, runs the program and ends."""
 
 from __future__ import annotations
 
-import ast
+import io
 import json
-import linecache
-import math
 import os
-import random
 import resource
+import signal
 import sys
-import traceback
-import types
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NoReturn
 
-FILENAME = "<python>"
-PREAMBLE = "<preamble>"
-OPEN_FILES = 256
+from tircli.tools.python import layers, program
+from tircli.tools.python.seccomp import Filter
+from tircli.tools.python.wire import Request
 
-
-def clip(text: str, limit: int | None, keep: str, marker: str) -> str:
-    """`text` itself, or its kept `limit` characters with `marker` where the rest was cut."""
-    if limit is None or len(text) <= limit:
-        return text
-    head = {"head": limit, "tail": 0, "middle": (limit + 1) // 2}[keep]
-    return text[:head] + marker + text[len(text) - (limit - head) :]
-
-
-def set_limits(cpu_seconds: float, memory_mb: int, file_bytes: int) -> None:
-    """Bound this process for good: it can't raise the limits again."""
-    cpu = max(1, math.ceil(cpu_seconds))
-    wanted = {
-        resource.RLIMIT_CPU: (cpu, cpu + 1),
-        resource.RLIMIT_AS: (memory_mb << 20, memory_mb << 20),
-        resource.RLIMIT_FSIZE: (file_bytes, file_bytes),
-        resource.RLIMIT_NOFILE: (OPEN_FILES, OPEN_FILES),
-        resource.RLIMIT_CORE: (0, 0),
-    }
-    for kind, pair in wanted.items():
-        most = resource.getrlimit(kind)[1]
-        soft, hard = (n if most == resource.RLIM_INFINITY else min(n, most) for n in pair)
-        resource.setrlimit(kind, (soft, hard))
+JOB, OUT, ERR, REPORT, READY = 0, 1, 2, 3, 4
+N_PLACES = 5
+NOT_READY = 125
+"""Exit code where the program was not reached; counts only without the ready byte."""
+FINISHED = json.JSONEncoder().encode
+"""Taken before a program can replace what the json module holds."""
 
 
-def execute(source: str, space: dict[str, Any], filename: str, value: bool) -> str | None:
-    """Run `source` in `space`; the repr of its last bare expression, or None."""
-    lines = source.splitlines(keepends=True)
-    linecache.cache[filename] = (len(source), None, lines, filename)
-    tree: ast.Module = compile(
-        source, filename, "exec", flags=int(ast.PyCF_ONLY_AST), dont_inherit=True
-    )
-    last = tree.body[-1] if value and tree.body else None
-    if isinstance(last, ast.Expr):
-        tree.body.pop()
-    exec(compile(tree, filename, "exec", dont_inherit=True), space)
-    if not isinstance(last, ast.Expr):
-        return None
-    code = compile(ast.Expression(last.value), filename, "eval", dont_inherit=True)
-    result = eval(code, space)
-    return None if result is None else repr(result)
+@dataclass
+class Cell:
+    """What the template has prepared for its children."""
+
+    filter: Filter | None
+    scope: int | None
+    """A Landlock ruleset that keeps signals inside."""
+    alone: bool
+    """The template is process 1 of its namespace: whatever is left there is killed with it."""
+    threads: bool
+    """RLIMIT_NPROC counts this slot alone."""
+    base: int
+    """Bytes of address space that the template takes."""
+    parent: int
+    devnull: int
 
 
-def trace_of(error: BaseException) -> str:
-    """The traceback of `error`, without the frames of this file."""
-    frames = error.__traceback__
-    while frames is not None and frames.tb_frame.f_code.co_filename not in (FILENAME, PREAMBLE):
-        frames = frames.tb_next
-    return "".join(traceback.format_exception(type(error), error, frames))
+def limits(cell: Cell, request: Request) -> None:
+    """Bound this process for good."""
+    cpu = int(request.cpu_seconds) + 1
+    layers.set_limit(resource.RLIMIT_CPU, cpu, cpu + 1)
+    layers.set_limit(resource.RLIMIT_AS, cell.base + request.memory)
+    layers.set_limit(resource.RLIMIT_FSIZE, request.file)
+    layers.set_limit(resource.RLIMIT_NOFILE, request.open_files)
+    layers.set_limit(resource.RLIMIT_CORE, 0)
+    layers.set_limit(resource.RLIMIT_MEMLOCK, 0)
+    if layers.LINUX:
+        layers.set_limit(resource.RLIMIT_MSGQUEUE, 0)
+        layers.set_limit(resource.RLIMIT_NICE, 0)
+        layers.set_limit(resource.RLIMIT_RTPRIO, 0)
+    if cell.threads:
+        layers.set_limit(resource.RLIMIT_NPROC, request.processes)
+    elif cell.filter is None:
+        layers.set_limit(resource.RLIMIT_NPROC, 0)
 
 
-def attempt(job: dict[str, Any]) -> dict[str, Any]:
-    """Run the job's preamble and program; their report: status, value and trace."""
-    main = types.ModuleType("__main__")
-    sys.modules["__main__"] = main
-    random.seed(0)
+def enter(cell: Cell, request: Request, files: list[int]) -> None:
+    """Make this fresh fork a locked-in child with `files` at 0..; nothing else stays open.
+
+    The order matters: what a layer needs must come before it.
+    """
+    signal.set_wakeup_fd(-1)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    if not cell.alone:
+        os.setsid()
+        if layers.LINUX:
+            layers.prctl(layers.PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != cell.parent:
+            os._exit(NOT_READY)
+    if cell.scope is not None:
+        layers.restrict(cell.scope)
+    # First out of the way of 0.., then into place.
+    high = [os.dup(fd) for fd in [*files, cell.devnull]]
+    for place, fd in enumerate(high[:-1]):
+        os.dup2(fd, place)
+    os.dup2(high[-1], len(files))
+    os.closerange(len(files) + 1, 1 << 20)
+    limits(cell, request)
+    if cell.filter is not None:
+        cell.filter.set_self(os.getpid())
+        layers.install(cell.filter)
+
+
+def read_job() -> dict[str, Any]:
+    """The job that the client left on descriptor JOB, which is empty input from here on."""
+    data = b""
+    while chunk := os.pread(JOB, 1 << 20, len(data)):
+        data += chunk
+    os.dup2(READY + 1, JOB)
+    os.close(READY + 1)
+    job: dict[str, Any] = json.loads(data)
+    return job
+
+
+def main(cell: Cell, request: Request, files: list[int]) -> NoReturn:
+    """Run the request's program and end this process."""
+    code, end, err_fd = NOT_READY, os._exit, files[ERR]
     try:
-        if job["preamble"]:
-            execute(job["preamble"], main.__dict__, PREAMBLE, value=False)
-        value = execute(job["source"], main.__dict__, FILENAME, job["value"])
-    except MemoryError:
-        return {"status": "memory"}
-    except SystemExit as error:
-        if error.code in (None, 0):
-            return {"status": "ok"}
-        return {"status": "error", "trace": trace_of(error)}
-    except BaseException as error:  # whatever the program raised is its result
-        return {"status": "error", "trace": trace_of(error)}
-    return {"status": "ok", "value": value}
+        enter(cell, request, files)
+        err_fd = ERR
+        job = read_job()
+        keep = job["kept"]
+        out, err = (program.Meter(fd, job["cap"], keep) for fd in (OUT, ERR))
+        sys.stdout, sys.stderr = program.text_stream(out), program.text_stream(err)
+        sys.stdin = io.TextIOWrapper(io.FileIO(JOB, closefd=False), encoding="utf-8")
+        report_fd = os.dup(REPORT)
+        os.close(REPORT)
+        os.write(READY, b"r")
+        os.close(READY)
+        code, report = program.run(job)
+        report["left_out"] = [out.finish(), err.finish()]
+        for name in ("value", "trace"):
+            text = report.get(name)
+            if text is not None:
+                mark = program.cut_mark(len(text) - keep, len(text))
+                report[name] = program.clip(text, keep, job["keep"], mark)
+        os.write(report_fd, FINISHED(report).encode("ascii"))
+    except Exception as error:
+        if code == NOT_READY:  # else the program broke what the report needs: its own loss
+            os.write(err_fd, f"{type(error).__name__}: {error}".encode())
+    finally:
+        end(code)
 
 
-def send(fd: int, message: dict[str, Any]) -> None:
-    """Write `message` as one line of ASCII JSON."""
-    data = json.dumps(message).encode("ascii") + b"\n"
-    while data:
-        data = data[os.write(fd, data) :]
-
-
-def main() -> None:
-    """Read the job from stdin, run it, report on the job's own pipe."""
-    job = json.loads(sys.stdin.buffer.read())
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.close(nothing)
-    sys.path[0] = os.getcwd()  # in place of this file's folder
-    sys.argv[:] = [FILENAME]
-    for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(encoding="utf-8", errors="backslashreplace")  # type: ignore[union-attr]
-    fd, pid = job["fd"], os.getpid()
-    os.set_inheritable(fd, False)
-    set_limits(job["cpu_seconds"], job["memory_mb"], job["file_bytes"])
-    send(fd, {"ready": True})
-    report = attempt(job)
-    if os.getpid() != pid:  # the program forked, and this is its child
-        return
-    for name in ("value", "trace"):
-        if report.get(name) is not None:
-            report[name] = clip(report[name], job["limit"], job["keep"], job["marker"])
-    send(fd, report)
-
-
-if __name__ == "__main__":
-    main()
+def probe(cell: Cell, request: Request, attempts: list[Callable[[], object]]) -> NoReturn:
+    """End with 0 where every attempt fails inside, else with the number of the first that works."""
+    code, end = NOT_READY, os._exit
+    try:
+        enter(cell, request, [cell.devnull] * N_PLACES)
+        code = 0
+        for number, attempt in enumerate(attempts, 1):
+            try:
+                attempt()
+            except OSError:
+                continue
+            code = number
+            break
+    finally:
+        end(code)
