@@ -15,7 +15,7 @@ LAYERS = [
     {"jsonl", "tools", "engines", "answers"},
     {"protocols", "spool"},
     {"turns"},
-    {"rollout", "judge", "llm_judge", "audit", "rewards", "faces"},
+    {"rollout", "judge", "llm_judge", "audit", "panel", "rewards", "faces"},
     {"evolve", "pareto", "attc", "convert", "train"},
     {"slices", "statistics", "sums"},
     {"metrics", "compare", "graders", "report", "plots"},

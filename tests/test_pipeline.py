@@ -37,7 +37,8 @@ def records(data: bytes):
     found = [json.loads(line) for line in data.split(b"\n") if line]
     for record in found:
         for segment in record["segments"]:
-            segment.get("tool", {}).update(seconds=0, queued=0)
+            measured = ("seconds", "queued", "cpu_seconds", "max_rss_mb")
+            segment.get("tool", {}).update(dict.fromkeys(measured, 0))
     return found
 
 
@@ -158,7 +159,7 @@ def _bad_inputs(tmp):
         (["rollout", tmp / "none", *scripted], "no question"),
         (["rollout", tmp / "twice", *scripted], "twice:2:"),
         (["rollout", question, *scripted, "--protocol", "x"], "choose one of et"),
-        (["rollout", question, "--engine", "x", "-m", "y"], "choose one of hf, scripted"),
+        (["rollout", question, "--engine", "x", "-m", "y"], "choose one of hf, openai, scripted, vllm"),
         (["rollout", question, "--engine", "no.such:X", "-m", "y"], "no module"),
         (["rollout", question, *scripted, "--shard", "2/2"], "--shard"),
         (["rollout", question, *scripted, "--tools", "hammer"], "hammer"),

@@ -10,7 +10,7 @@ import asyncio
 import copy
 import math
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Mapping
 
 from tircli import protocols
 from tircli.budget import Budget, Counts, RunOver, Settings
@@ -51,7 +51,7 @@ def expand(questions: Iterable[Trajectory], k: int) -> Iterator[Trajectory]:
 
 async def run(
     trajectories: Iterable[Trajectory], loop: AgentLoop, concurrency: int
-) -> AsyncIterator[Trajectory]:
+) -> AsyncGenerator[Trajectory, None]:
     """The trajectories, finished, in the order in which they end; `concurrency` at once.
 
     Raises RunOver when a budget of the run is used up.

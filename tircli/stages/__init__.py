@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import signal
 import sys
+from collections.abc import Coroutine
 from pathlib import Path
+from typing import Any
 
 from tircli.records import InputError, RecordError
 
@@ -38,3 +42,37 @@ def side_file(option: str, name: str | None, overwrite: bool) -> Path | None:
     if path.exists() and not overwrite:
         raise InputError(f"{option}: {name}: exists; add --overwrite or choose another name")
     return path
+
+
+def interruptible(work: Coroutine[Any, Any, None]) -> None:
+    """Run `work`; SIGINT and SIGTERM drop what is under way, close it, raise KeyboardInterrupt.
+
+    A second signal ends the process at once.
+    """
+    signals = (signal.SIGINT, signal.SIGTERM)
+
+    async def guarded() -> None:
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        assert task is not None
+        stopped = False
+
+        def stop() -> None:
+            nonlocal stopped
+            stopped = True
+            for each in signals:
+                loop.remove_signal_handler(each)
+            task.cancel()
+
+        for each in signals:
+            loop.add_signal_handler(each, stop)
+        try:
+            await work
+        except asyncio.CancelledError:
+            if stopped:
+                raise KeyboardInterrupt from None
+            raise
+        finally:
+            for each in signals:
+                loop.remove_signal_handler(each)
+
+    asyncio.run(guarded())

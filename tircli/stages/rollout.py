@@ -5,21 +5,21 @@ from __future__ import annotations
 import asyncio
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import aclosing
+from dataclasses import asdict
 from typing import Any
 
 import tircli
 from tircli import jsonl, protocols, registry
+from tircli.engines.build import ENGINES, Builder
 from tircli.progress import Progress
 from tircli.records import InputError, Json, Trajectory
-from tircli.rollout import AgentLoop, Settings, expand
+from tircli.rollout import AgentLoop, Budget, RunOver, Settings, expand
 from tircli.rollout import run as run_all
-from tircli.stages import Skips
+from tircli.stages import Skips, interruptible, say
 
-ENGINES = {
-    "hf": "tircli.engines.hf:HFEngine",
-    "scripted": "tircli.engines.scripted:ScriptedEngine",
-}
+__all__ = ["ENGINES", "run"]
 
 
 def _shard(items: Iterator[Trajectory], shard: str | None) -> Iterator[Trajectory]:
@@ -48,12 +48,23 @@ def run(
     output: str,
     model: str,
     engine: str,
+    engine_option: list[str] | None,
+    base_url: list[str] | None,
+    api_key_env: str | None,
     protocol: str,
     samples: int,
     tools: str,
     temperature: float,
     top_p: float,
     max_tokens: int,
+    max_turns: int | None,
+    max_calls: int | None,
+    max_seconds: float | None,
+    run_max_tokens: int | None,
+    run_max_turns: int | None,
+    run_max_calls: int | None,
+    run_max_seconds: float | None,
+    max_errors: int | None,
     seed: int,
     concurrency: int,
     limit: int | None,
@@ -65,66 +76,143 @@ def run(
     resume: bool,
     on_error: str,
     quiet: bool,
+    log_json: str | None,
 ) -> int:
     """Exit code of `tir rollout`."""
     skips = Skips(on_error)
     form = protocols.load(protocol)
-    make_engine = registry.load("engine", engine, ENGINES)
-    if not model:
-        raise InputError("--model: missing; name a model folder, or replies for scripted")
-    settings = Settings(max_tokens, temperature, top_p, seed, final_turn, tokens)
+    builder = Builder(
+        engine,
+        model,
+        engine_option or [],
+        base_urls=base_url or [],
+        api_key_env=api_key_env,
+        concurrency=concurrency,
+    )
+    settings = Settings(
+        max_tokens=max_tokens,
+        temperature=temperature,
+        top_p=top_p,
+        seed=seed,
+        final_turn=final_turn,
+        tokens=tokens,
+        max_turns=max_turns,
+        max_calls=max_calls,
+        max_seconds=max_seconds,
+    )
+    budget = Budget(run_max_turns, run_max_calls, run_max_tokens, run_max_seconds, max_errors)
     made: Json = {
         "by": "rollout",
         "tir": tircli.__version__,
         "engine": engine,
         "model": model,
+        **({"engine_options": builder.made} if builder.made else {}),
         "protocol": protocol,
-        "temperature": temperature,
-        "top_p": top_p,
-        "max_tokens": max_tokens,
-        "seed": seed,
+        "tools": sorted(filter(None, tools.split(","))),
+        "tool_seconds": tool_seconds,
+        **_made(settings),
     }
-    questions = _shard(jsonl.read(input, skips.action), shard)
-    todo = list(expand(itertools.islice(questions, limit), samples))
+    questions = list(itertools.islice(_shard(jsonl.read(input, skips.action), shard), limit))
+    order = [trajectory.id for trajectory in expand(questions, samples)]
     with jsonl.Writer(output, overwrite=overwrite, resume=resume) as writer:
-        for kept, _ in writer.settings:
-            if kept != made:
-                other = {k: v for k, v in (kept or {}).items() if made.get(k) != v}
-                raise InputError(f"--resume: {output} was made with {other}; use the same options")
-        ids = [trajectory.id for trajectory in todo]
-        todo = [trajectory for trajectory in todo if trajectory.id not in writer.kept]
-        progress = Progress(len(todo), quiet)
-        if todo:
-            loop = AgentLoop(
-                make_engine(model), form, _tools(tools, form, tool_seconds), settings, made
-            )
-            asyncio.run(_write_all(todo, loop, concurrency, writer, progress))
-        writer.finish(ids)
-    progress.show(end=True)
+        _check_same_run(writer, made, samples, order, output)
+        todo = (t for t in expand(questions, samples) if t.id not in writer.kept)
+        total = len(order) - len(writer.kept)
+        progress = Progress(total, quiet, log_json)
+        try:
+            if total:
+                chosen = _tools(tools, form, tool_seconds)
+                try:
+                    model_engine = builder.build()
+                except BaseException:
+                    asyncio.run(_closed(chosen))
+                    raise
+                loop = AgentLoop(
+                    model_engine, form, chosen, settings, made, budget=budget, long_prompts=on_error
+                )
+                interruptible(_write_all(todo, order, loop, concurrency, writer, progress))
+            writer.finish(order)
+        except RunOver as over:
+            remedy = "go on with --resume" if writer.path else "name a file with -o to go on later"
+            say(f"{over}; {progress.done} of {total} trajectories are done; {remedy}")
+            return 3
+        finally:
+            progress.show(end=True)
+            progress.close()
     return 3 if skips.count or progress.errors else 0
 
 
+def _made(settings: Settings) -> Json:
+    """What of the settings stands in each record; limits that were not set do not."""
+    ours = asdict(settings)
+    for name in ("top_logprobs", "tool_tries"):
+        del ours[name]
+    return {key: value for key, value in ours.items() if value is not None}
+
+
+def _check_same_run(
+    writer: jsonl.Writer, made: Json, samples: int, order: list[str], output: str
+) -> None:
+    """Raise InputError unless what `writer` kept is a part of this run."""
+    for kept, k in writer.settings:
+        mine = made | {"samples": samples}
+        theirs = (kept or {}) | {"samples": samples if k is None else k}
+        theirs.pop("ids", None)
+        if theirs != mine:
+            keys = [key for key in {**theirs, **mine} if theirs.get(key) != mine.get(key)]
+            was = ", ".join(f"{key} {theirs.get(key)!r}" for key in keys)
+            raise InputError(f"--resume: {output} was made with {was}; use the same options")
+    others = writer.kept.difference(order)
+    if others:
+        raise InputError(
+            f"--resume: {output} holds {min(others)}, which this run does not make; "
+            "use the same input, --limit and --shard"
+        )
+
+
+async def _closed(tools: Mapping[str, Any]) -> None:
+    for tool in tools.values():
+        await tool.aclose()
+
+
 async def _write_all(
-    todo: list[Trajectory],
+    todo: Iterator[Trajectory],
+    order: list[str],
     loop: AgentLoop,
     concurrency: int,
     writer: jsonl.Writer,
     progress: Progress,
 ) -> None:
     """Finish and write all: to a file as they end, to a pipe in the order of the input."""
-    order, waiting = iter([trajectory.id for trajectory in todo]), {}
-    expected = next(order)
+    progress.counts = loop.counts
+    progress.in_flight = getattr(loop.engine, "in_flight", dict)
+    at_once = concurrency * getattr(loop.engine, "servers", 1)
+    ticking = asyncio.create_task(_ticking(progress))
+    waiting: dict[str, Trajectory] = {}
+    expected = iter(order)
+    following = next(expected)
     try:
-        async for trajectory in run_all(todo, loop, concurrency):
-            progress.add(trajectory)
-            if writer.path is not None:
-                writer.write(trajectory)
-                continue
-            waiting[trajectory.id] = trajectory
-            while expected in waiting:
-                writer.write(waiting.pop(expected))
-                expected = next(order, "")
+        async with aclosing(run_all(todo, loop, at_once)) as finished:
+            async for trajectory in finished:
+                progress.add(trajectory)
+                if writer.path is not None:
+                    writer.write(trajectory)
+                    continue
+                waiting[trajectory.id] = trajectory
+                while following in waiting:
+                    writer.write(waiting.pop(following))
+                    following = next(expected, "")
+    except RunOver:
+        for identity in filter(waiting.__contains__, order):
+            writer.write(waiting[identity])
+        raise
     finally:
-        for tool in loop.tools.values():
-            await tool.aclose()
+        ticking.cancel()
+        await _closed(loop.tools)
         await loop.engine.aclose()
+
+
+async def _ticking(progress: Progress) -> None:
+    while True:
+        await asyncio.sleep(0.2)
+        progress.tick()
