@@ -42,6 +42,6 @@ def load(kind: str, name: str) -> dict[str, Any]:
         raise InputError(f"{path}: not TOML ({error}); see templates/{kind}/et.toml") from None
 
 
-def fill(text: str, **values: str) -> str:
+def fill(text: str, /, **values: str) -> str:
     """`text` with every `{{name}}` replaced, in one pass: values are never filled again."""
     return re.sub(r"\{\{(\w+)\}\}", lambda found: values.get(found[1], found[0]), text)
