@@ -8,10 +8,10 @@ import math
 import pytest
 from rich.console import Console
 
-from tircli import metrics, slices
+from tircli import metrics, slices, sums
 from tircli.metrics import measure
 from tircli.records import InputError, Segment, ToolUse, Trajectory
-from tircli.report import fail_under, table
+from tircli.report import bars, fail_under, table, text_plots
 
 
 def make(group="q", correct=None, uses=(), tokens=None, stop="answer", **rest):
@@ -243,10 +243,77 @@ def test_fail_under():
         fail_under(result, {"accuracy": 0.5})
 
 
+def test_a_limit_may_name_a_slice_an_end_or_a_count():
+    groups = [[make("a", 1.0, meta={"x": 1})], [make("b", 0.0, meta={"x": 2})]]
+    result = measure(groups, by=["meta.x"])
+    limits = {"meta.x=2/correct": 0.5, "meta.x=1/correct": 0.5, "correct.low": 0.1, "stop.eos": 1}
+    assert fail_under(result, limits) == [
+        "meta.x=2/correct is 0, below 0.5",
+        "correct.low is 0, below 0.1",
+        "stop.eos is 0, below 1",
+    ]
+
+
+def test_by_a_dotted_name_and_crossed():
+    groups = [
+        [make("a", 1.0, made={"model": "x"}, judge={"name": "math"}), make("a", 0.0)],
+        [make("b", 0.0, made={"model": "y"}, parent={"op": "hint-end"}, task="qa")],
+    ]
+    part = measure(groups, by=["made.model", "judge.name,task", "parent.op"])["by"]
+    assert list(part) == [
+        *("made.model=null", "made.model=x", "made.model=y"),
+        *("judge.name=math,task=math", "judge.name=null,task=math", "judge.name=null,task=qa"),
+        *("parent.op=hint-end", "parent.op=null"),
+    ]
+    assert part["made.model=x"]["metrics"]["correct"]["mean"] == 1
+    assert part["parent.op=null"]["n"] == 2
+
+
+def test_a_wrong_answer_that_a_hint_puts_right_was_short_of_calls():
+    def child(i, of, correct):
+        found = make("q", correct, parent={"id": of, "op": "hint-end"})
+        found.id = f"h{i}"
+        return found
+
+    wrong = [make("q", 0.0) for _ in range(3)]
+    for i, trajectory in enumerate(wrong):
+        trajectory.id = f"w{i}"
+    got = means([[*wrong, child(0, "w0", 1.0), child(1, "w0", 0.0), child(2, "w1", 0.0)]])
+    # Hinted: w0 (put right) and w1. Wrong: w0, w1, w2 and two of the continuations, of 6.
+    assert got["insufficient"] == 1 / 2
+    assert got["erroneous"] == 4 / 6
+    assert means([wrong])["insufficient"] is None
+
+
+def test_memory_holds_no_more_rows_than_the_bootstrap_needs(monkeypatch):
+    monkeypatch.setattr(metrics, "BOOTSTRAP_QUESTIONS", 10)
+    questions = metrics.Questions((1,))
+    for _ in range(1000):
+        questions.add(sums.Row(), (0.0,))
+    assert questions.n == 1000 and len(questions._rows) <= 10 * (len(sums.SUMS) + 1)
+
+
+def test_calls_against_accuracy():
+    groups = [[make("a", 1.0, ["ok"] * 2), make("a", 0.0, ["ok"])], [make("b", 0.5, ["ok"])]]
+    assert measure(groups)["calls"] == {
+        "trajectories": {
+            "1": {"n": 2, "graded": 2, "correct": 0.25},
+            "2": {"n": 1, "graded": 1, "correct": 1.0},
+        },
+        "questions": {"1": 1, "1.5": 1},
+    }
+
+
+def test_bars_are_as_long_as_their_share():
+    assert bars({"a": 4, "bb": 1, "c": 0}, width=4) == [" a ████ 4", "bb █ 1", " c  0"]
+    assert "correct by executed calls" in text_plots(measure([[make(correct=1.0)]]))
+    assert text_plots(measure([])) == ""
+
+
 @pytest.mark.parametrize("groups", [[], [[]]])
 def test_empty(groups):
     result = measure(groups, by=["level"])
     assert result["n"] == result["questions"] == 0 and result["by"] == {}
     assert {value for metric in result["metrics"].values() for value in metric.values()} == {None}
     assert set(metrics.NAMES) | {"pass@1"} == set(result["metrics"])
-    assert table(result).row_count > 10
+    assert table(result).row_count == 7 and "correct" in table(result).caption

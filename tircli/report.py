@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from tircli.records import STATUSES, STOPS, InputError
@@ -57,45 +58,89 @@ def fail_under(result: dict[str, Any], limits: dict[str, float]) -> list[str]:
     return lines
 
 
-def table(result: dict[str, Any]) -> Table:
-    """`result` of `measure` as a table: metric, mean, 95 % interval, one more column a slice."""
+def _grid(first: str, headers: Iterable[str], **options: Any) -> Table:
+    """An empty table: names at the left, numbers at the right, neither ever cut."""
+    from rich.box import SIMPLE_HEAD
     from rich.table import Table
     from rich.text import Text
 
+    grid = Table(box=SIMPLE_HEAD, padding=(0, 1), title_justify="left", **options)
+    grid.add_column(first, no_wrap=True)
+    for header in headers:
+        grid.add_column(Text(header), justify="right")
+    return grid
+
+
+def _add(grid: Table, *cells: str) -> None:
+    from rich.text import Text
+
+    grid.add_row(*map(Text, cells))
+
+
+def table(result: dict[str, Any]) -> Table:
+    """`result` of `measure` as a table: metric, mean, 95 % interval, one more column a slice."""
     slices = result.get("by", {})
     parts = [result, *slices.values()]
-    grid = Table()
-    grid.add_column("metric")
-    for header in ("mean", "95 % interval", *slices):
-        grid.add_column(Text(header), justify="right")
-    for name in dict.fromkeys(name for part in parts for name in part["metrics"]):
-        cells = [_number(part["metrics"].get(name, {}).get("mean")) for part in parts]
-        grid.add_row(
-            *map(Text, (name, cells[0], _span(result["metrics"].get(name, {})), *cells[1:]))
-        )
+    names = list(dict.fromkeys(name for part in parts for name in part["metrics"]))
+    means = {name: [part["metrics"].get(name, {}).get("mean") for part in parts] for name in names}
+    missing = [name for name in names if all(mean is None for mean in means[name])]
+    caption = f"not measured: {', '.join(missing)}" if missing else None
+    grid = _grid("metric", ("mean", "95 % interval", *slices), caption=caption)
+    for name in names:
+        if name not in missing:
+            first, *rest = map(_number, means[name])
+            _add(grid, name, first, _span(result["metrics"].get(name, {})), *rest)
     grid.add_section()
     rows = [count_rows(part) for part in parts]
     for name in dict.fromkeys(name for row in rows for name in row):
         cells = [str(row.get(name, 0)) for row in rows]
-        grid.add_row(*map(Text, (name, cells[0], "", *cells[1:])))
+        _add(grid, name, cells[0], "", *cells[1:])
     return grid
 
 
 def compare_table(compared: dict[str, Any]) -> Table:
     """A paired comparison: metric, both means, difference with interval, p, detectable."""
-    from rich.table import Table
-    from rich.text import Text
-
-    grid = Table(title=Text(f"against {compared['base']}, {compared['questions']} questions"))
-    grid.add_column("metric")
-    for header in ("mean", "base", "difference", "95 % interval", "p", "detectable"):
-        grid.add_column(header, justify="right")
+    title = f"against {compared['base']}: {compared['questions']} questions in both"
+    headers = ("mean", "base", "difference", "95 % interval", "p", "detectable")
+    grid = _grid("metric", headers, title=title, caption=f"p: {compared['p_values']}")
     for name, entry in compared["difference"].items():
-        cells = [_number(entry[key]) for key in ("mean", "base", "difference", "p", "detectable")]
-        grid.add_row(*map(Text, (name, *cells[:3], _span(entry), *cells[3:])))
+        if entry["difference"] is not None:
+            first = [_number(entry[key]) for key in ("mean", "base", "difference")]
+            _add(
+                grid, name, *first, _span(entry), _number(entry["p"]), _number(entry["detectable"])
+            )
     grid.add_section()
     for name, share in compared["behaviour"].items():
-        grid.add_row(name, f"{_number(share)} %" if share is not None else "-")
+        _add(grid, name, "-" if share is None else f"{_number(share)} %")
+    if compared["mcnemar"]:
+        found = compared["mcnemar"]
+        counts = f"+{found['better']} -{found['worse']}"
+        _add(grid, "McNemar, exact", counts, "", "", "", _number(found["p"]))
+    return grid
+
+
+def graders_table(result: dict[str, Any]) -> Table:
+    """Graders side by side: each with its accuracy, each pair with agreement and kappa."""
+    columns = (
+        "graded",
+        "correct",
+        "agree",
+        "kappa",
+        "both",
+        "only_first",
+        "only_second",
+        "neither",
+    )
+    headers = [header.replace("_", " ") for header in columns]
+    grid = _grid("graders", headers, title=f"{result['n']} trajectories")
+    for name, entry in result["graders"].items():
+        _add(grid, name, str(entry["graded"]), _number(entry["correct"]))
+    grid.add_section()
+    for name, pair in result["pairs"].items():
+        counts = [str(pair[key]) for key in columns[4:]]
+        _add(
+            grid, name, str(pair["n"]), "", _number(pair["agree"]), _number(pair["kappa"]), *counts
+        )
     return grid
 
 

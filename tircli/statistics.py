@@ -152,9 +152,9 @@ def mcnemar_p(better: int, worse: int) -> float:
 
 def kappa(table: Any) -> float | None:
     """Cohen's kappa of a square table of counts; None if chance agreement is complete or empty."""
-    table = np.asarray(table, float)
-    total = table.sum()
+    counts = np.asarray(table, float)
+    total = float(counts.sum())
     if not total:
         return None
-    chance = float(table.sum(0) @ table.sum(1)) / total**2
-    return None if chance == 1 else (float(np.trace(table)) / total - chance) / (1 - chance)
+    chance = float(counts.sum(0) @ counts.sum(1)) / total**2
+    return None if chance == 1 else (float(np.trace(counts)) / total - chance) / (1 - chance)
