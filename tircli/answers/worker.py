@@ -1,95 +1,148 @@
-"""Symbolic comparison in a child process which can be killed."""
+"""Questions answered in child processes that are killed at a limit of time or memory.
+
+- Time is the child's own processor time, so that a busy machine changes no verdict; where the
+  system has no such limit (Windows), and for a child that sleeps, the parent kills it by the wall
+  clock.
+- Memory is the child's address space where the system limits that (Linux), else its greatest
+  resident size, watched from a thread; Windows has neither.
+- A child ends when its parent is gone. A fork of the parent starts children of its own.
+- The questions come from any thread; as many children run as there are processors, four at most.
+"""
 
 from __future__ import annotations
 
 import atexit
 import json
+import math
 import os
 import queue
+import signal
 import subprocess
 import sys
 import threading
 import time
-from typing import Any
+from dataclasses import dataclass
 
+from tircli.records import EngineError
+
+SECONDS = 3
 MEMORY = 1 << 30
-START_LIMIT = 60.0
+WALL_SECONDS = 20.0
+START_SECONDS = 120.0
+TASK = "tircli.answers.symbolic:same"
+_CODE = "import sys; sys.path[:] = sys.argv[4:]; from tircli.answers import worker; worker.main()"
+
+
+@dataclass(frozen=True)
+class Reply:
+    """A child's answer; None when it has none, and why."""
+
+    equal: bool | None
+    why: str
 
 
 class Worker:
-    """A lazily started child process that answers one symbolic question at a time."""
+    """A child process that answers one question at a time: `task` names `module:function`."""
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
+    def __init__(self, task: str = TASK, seconds: int = SECONDS, memory: int = MEMORY) -> None:
+        self._task, self._seconds, self._memory = task, seconds, memory
         self._child: subprocess.Popen[str] | None = None
         self._lines: queue.Queue[str] = queue.Queue()
 
-    def ask(self, kind: str, left: str, right: str, limit: float) -> bool | None:
-        """The child's answer; None when it failed, died or passed the limit (seconds)."""
-        with self._lock:
-            if not self._ready():
-                return None
-            try:
-                self._send(json.dumps([kind, left, right]) + "\n")
-                line = self._lines.get(timeout=max(limit, 0.01))
-            except (OSError, queue.Empty):
-                self._stop()
-                return None
-            if not line:
-                self._stop()
-                return None
-            return bool(json.loads(line))
-
-    def start(self) -> bool:
-        """True when the child runs and has loaded its libraries."""
-        with self._lock:
-            return self._ready()
+    def ask(self, left: str, right: str) -> Reply:
+        """The child's answer. Raises EngineError if the child does not start."""
+        child = self._ready()
+        try:
+            assert child.stdin is not None
+            child.stdin.write(json.dumps([left, right]) + "\n")
+            child.stdin.flush()
+            line = self._lines.get(timeout=WALL_SECONDS)
+        except queue.Empty:
+            self.close()
+            return Reply(None, "out of time")
+        except OSError:
+            line = ""
+        if not line:
+            return Reply(None, self._death())
+        answer = json.loads(line)
+        if "error" in answer:
+            self.close()
+            return Reply(None, answer["error"])
+        return Reply(answer["equal"], "symbolic")
 
     def close(self) -> None:
         """Kill the child, if there is one."""
-        with self._lock:
-            self._stop()
+        child, self._child = self._child, None
+        if child is not None:
+            child.kill()
+            child.wait()
+            assert child.stdin is not None
+            child.stdin.close()
 
-    def forget(self) -> None:
-        """Leave the child to the parent process, after a fork."""
-        self._lock = threading.Lock()
-        self._child = None
+    def _death(self) -> str:
+        """Why the child is gone."""
+        assert self._child is not None
+        code = self._child.wait()
+        self.close()
+        timed = hasattr(signal, "SIGXCPU") and code in (-signal.SIGXCPU, -signal.SIGKILL)
+        return "out of time" if timed else "out of memory" if code == _OUT_OF_MEMORY else "crashed"
 
-    def _send(self, line: str) -> None:
-        assert self._child is not None and self._child.stdin is not None
-        self._child.stdin.write(line)
-        self._child.stdin.flush()
-
-    def _ready(self) -> bool:
+    def _ready(self) -> subprocess.Popen[str]:
         if self._child is not None and self._child.poll() is None:
-            return True
-        self._stop()
+            return self._child
+        self.close()
+        limits = [self._task, str(self._seconds), str(self._memory)]
         self._lines = queue.Queue()
-        self._child = subprocess.Popen(
-            [sys.executable, "-m", "tircli.answers.worker"],
+        self._child = child = subprocess.Popen(
+            [sys.executable, "-c", _CODE, *limits, *sys.path],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
+            encoding="utf-8",
+            start_new_session=True,
         )
-        args = (self._child, self._lines)
-        threading.Thread(target=_pump, args=args, daemon=True).start()
+        threading.Thread(target=_pump, args=(child, self._lines), daemon=True).start()
         try:
-            line = self._lines.get(timeout=START_LIMIT)
+            line = self._lines.get(timeout=START_SECONDS)
         except queue.Empty:
             line = ""
-        if not line:
-            self._stop()
-        return bool(line)
+        started = json.loads(line) if line else {"error": "no reply"}
+        if "error" in started:
+            self.close()
+            raise EngineError(f"the symbolic worker does not start: {started['error']}")
+        return child
 
-    def _stop(self) -> None:
-        if self._child is None:
-            return
-        self._child.kill()
-        self._child.wait()
-        assert self._child.stdin is not None
-        self._child.stdin.close()
-        self._child = None
+
+class Pool:
+    """Workers shared by threads; each answers one question at a time."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._free: list[Worker] = []
+        self._all: list[Worker] = []
+        self._changed = threading.Condition()
+
+    def ask(self, left: str, right: str) -> Reply:
+        """The answer of the next free worker; waiting for one counts against no limit."""
+        with self._changed:
+            while not self._free and len(self._all) >= self._size:
+                self._changed.wait()
+            if not self._free:
+                self._free.append(Worker())
+                self._all.append(self._free[-1])
+            worker = self._free.pop()
+        try:
+            return worker.ask(left, right)
+        finally:
+            with self._changed:
+                self._free.append(worker)
+                self._changed.notify()
+
+    def close(self) -> None:
+        """Kill all children."""
+        for worker in self._all:
+            worker.close()
 
 
 def _pump(child: subprocess.Popen[str], lines: queue.Queue[str]) -> None:
@@ -101,125 +154,93 @@ def _pump(child: subprocess.Popen[str], lines: queue.Queue[str]) -> None:
     lines.put("")
 
 
-_SHARED = Worker()
-atexit.register(_SHARED.close)
-os.register_at_fork(after_in_child=_SHARED.forget)
+def _pool() -> Pool:
+    return Pool(min(4, os.cpu_count() or 1))
 
 
-def warm() -> bool:
-    """True when the shared worker is up (starting it may take some seconds)."""
-    return _SHARED.start()
+def _after_fork() -> None:
+    """Leave the children to the parent process."""
+    global _SHARED
+    _SHARED = _pool()
 
 
-def ask(kind: str, left: str, right: str, deadline: float) -> bool | None:
-    """Ask the shared worker; the deadline is a time.monotonic() value."""
-    return _SHARED.ask(kind, left, right, deadline - time.monotonic())
+_SHARED = _pool()
+atexit.register(lambda: _SHARED.close())
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
-def _expression(text: str) -> Any:
-    """The sympy object math-verify reads in the text, or None."""
-    import sympy
-    from math_verify import LatexExtractionConfig, parse
-
-    found = parse(
-        f"${text}$",
-        extraction_config=[LatexExtractionConfig()],
-        parsing_timeout=None,
-        raise_on_error=False,
-    )
-    found = [item for item in found if not isinstance(item, str)]
-    if found and isinstance(found[0], sympy.Expr):
-        units = {s: sympy.I for s in found[0].free_symbols if s.name == "i"}
-        return found[0].xreplace(units) if units else found[0]
-    return found[0] if found else None
+def ask(left: str, right: str) -> Reply:
+    """Ask a shared worker whether two formulas are equal."""
+    return _SHARED.ask(left, right)
 
 
-def _zero(value: Any) -> bool:
-    """True when a sympy expression is zero, identically in its symbols."""
-    import sympy
-
-    if value == 0:
-        return True
-    if value.free_symbols:
-        return bool(sympy.simplify(value) == 0)
-    return bool(value.equals(0))
+_OUT_OF_MEMORY = 77
 
 
-def _same(left: Any, right: Any) -> bool:
-    """True when two sympy objects are equal; numbers by their first 60 digits."""
-    import sympy
-    from math_verify import verify
+def _limit_memory(size: int) -> None:
+    """Bound the address space, and watch the resident size and the parent."""
+    parent = os.getppid()
+    try:
+        import resource
+    except ImportError:  # Windows
+        return
+    if hasattr(resource, "RLIMIT_AS"):
+        resource.setrlimit(resource.RLIMIT_AS, (size, size))
+    unit = 1 if sys.platform == "darwin" else 1024
 
-    if not (isinstance(left, sympy.Expr) and isinstance(right, sympy.Expr)):
-        options = {"timeout_seconds": None, "raise_on_error": False}
-        return bool(verify(left, right, **options) and verify(right, left, **options))
-    if left.has(sympy.zoo, sympy.nan) or right.has(sympy.zoo, sympy.nan):
-        return False
-    if left == right:
-        return True
-    if left.free_symbols != right.free_symbols:
-        return False
-    if left.has(sympy.I) or right.has(sympy.I):
-        return _zero(sympy.expand(left - right))
-    if not left.free_symbols:
-        a, b = sympy.N(left, 60), sympy.N(right, 60)
-        if a.is_infinite or b.is_infinite:
-            return bool(a == b)
-        return bool(abs(a - b) <= abs(a) * sympy.Float("1e-40"))
-    return _zero(left - right)
+    def watch() -> None:
+        while os.getppid() == parent:
+            if resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit > size:
+                os._exit(_OUT_OF_MEMORY)
+            time.sleep(0.1)
+        os._exit(0)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
-def _near(left: Any, right: Any) -> bool:
-    """True when the second, a written decimal, is within 1e-4 of the first."""
-    import sympy
-
-    if left.free_symbols or right.free_symbols:
-        return False
-    a, b = sympy.N(left, 30), sympy.N(right, 30)
-    return bool(not left.is_integer and abs(a - b) <= abs(a) * sympy.Float("1e-4"))
-
-
-def _scaled(left: Any, right: Any) -> bool:
-    """True when two expressions differ by a constant factor other than zero."""
-    import sympy
-
-    if left == 0 or right == 0 or left.free_symbols != right.free_symbols:
-        return False
-    ratio = sympy.simplify(left / right)
-    return not ratio.free_symbols and ratio.is_zero is False and ratio.is_finite is not False
-
-
-def answer(kind: str, left: str, right: str) -> bool | None:
-    """The answer to one question: `same`, `near` (decimal second) or `scaled`."""
-    a, b = _expression(left), _expression(right)
-    if a is None or b is None:
-        return None
-    return bool({"same": _same, "near": _near, "scaled": _scaled}[kind](a, b))
+def _limit_time(seconds: int) -> None:
+    """Let the system kill this process after some more seconds of processor time."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return
+    hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
+    soft = math.ceil(time.process_time()) + seconds
+    if hard == resource.RLIM_INFINITY or soft < hard:
+        resource.setrlimit(resource.RLIMIT_CPU, (soft, hard))
 
 
 def main() -> None:
     """Answer questions, one JSON list a line, until the input ends."""
-    import resource
+    task, seconds, memory = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+    out, sys.stdout = sys.stdout, sys.stderr
 
-    import math_verify  # noqa: F401
-
-    sys.set_int_max_str_digits(4300) if hasattr(sys, "set_int_max_str_digits") else None
-    answer("same", r"\frac{x}{2}", "0.5x")
-    with open("/proc/self/statm") as file:
-        base = int(file.read().split()[0]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (base + MEMORY, base + MEMORY))
-    out = sys.stdout
-    sys.stdout = sys.stderr
-    out.write("true\n")
-    out.flush()
-    for line in sys.stdin:
-        try:
-            result = answer(*json.loads(line))
-        except Exception as error:
-            sys.stderr.write(f"{error!r}\n")
-            result = None
-        out.write(json.dumps(result) + "\n")
+    def say(**reply: object) -> None:
+        out.write(json.dumps(reply) + "\n")
         out.flush()
+
+    try:
+        import importlib
+
+        module, _, name = task.partition(":")
+        loaded = importlib.import_module(module)
+        answer = getattr(loaded, name)
+        getattr(loaded, "warm", lambda: None)()
+        _limit_memory(memory)
+    except Exception as error:
+        say(error=repr(error))
+        raise
+    say(ready=True)
+    for line in sys.stdin:
+        _limit_time(seconds)
+        try:
+            say(equal=answer(*json.loads(line)))
+        except MemoryError:
+            say(error="out of memory")
+        except Exception as error:
+            # What sympy cannot compare it says in exceptions of every kind: the pair is undecided.
+            say(error=f"cannot be compared ({type(error).__name__})")
 
 
 if __name__ == "__main__":
