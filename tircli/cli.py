@@ -53,6 +53,19 @@ SandboxImport = Annotated[
     str, typer.Option(help="Packages beyond numpy and sympy, by comma; * is all installed.")
 ]
 
+# The options of search, wherever a corpus is searched.
+Corpus = Annotated[
+    str, typer.Option(help="Searched: an index, or a corpus file (indexed on first use).")
+]
+SearchBackend = Annotated[
+    str, typer.Option(help="bm25, lucene, dense, http, serper or searxng; else what is given.")
+]
+SearchUrl = Annotated[
+    str, typer.Option(help="Search server: .../retrieve, .../search or .../batch_search.")
+]
+SearchModel = Annotated[str, typer.Option(help="Encoder of a dense index, if it has moved.")]
+SearchCache = Annotated[str, typer.Option(help="SQLite file that keeps what was found.")]
+
 
 def _version(asked: bool) -> None:
     if asked:
@@ -477,6 +490,73 @@ def exec_(
       tir exec programs.jsonl --slots 2 --sandbox required=ns,landlock,seccomp
     """
     from tircli.stages import exec as stage
+
+    options = dict(locals())
+    options.pop("stage")
+    raise _guarded(lambda: stage.run(**options))
+
+
+@app.command()
+def index(
+    corpus: Annotated[str, typer.Argument(metavar="CORPUS", help=".jsonl, .tsv or .parquet.")],
+    output: Annotated[str, typer.Option("--output", "-o", help="Folder of the index.")],
+    backend: Annotated[str, typer.Option(help="bm25, lucene (needs Java) or dense.")] = "bm25",
+    model: Annotated[str, typer.Option("--model", "-m", help="dense: folder of an encoder.")] = "",
+    query_prefix: Annotated[
+        str | None, typer.Option(help="dense: before a query; else as the model says.")
+    ] = None,
+    passage_prefix: Annotated[
+        str | None, typer.Option(help="dense: before a passage; else as the model says.")
+    ] = None,
+    pooling: Annotated[
+        str | None, typer.Option(help="dense: mean or cls; else as the model says.")
+    ] = None,
+    hnsw: Annotated[bool, typer.Option("--hnsw", help="dense: faster, not exact.")] = False,
+    overwrite: Overwrite = False,
+    resume: Resume = False,
+    quiet: Quiet = False,
+) -> None:
+    """Build a search index from a corpus of passages.
+
+    In: passages, {"id", "contents"} or {"id", "title", "text"} a line. Out: a folder that
+    --corpus names; it appears whole or not at all.
+
+    \b
+    Examples:
+      tir index corpus.jsonl -o idx/
+      tir index wiki-18.jsonl -o idx/ --backend lucene
+      tir index corpus.jsonl -o idx/ --backend dense -m ./e5-base-v2 --hnsw
+    """
+    from tircli.stages import index as stage
+
+    options = dict(locals())
+    options.pop("stage")
+    raise _guarded(lambda: stage.run(**options))
+
+
+@app.command()
+def serve(
+    corpus: Corpus = "",
+    search_backend: SearchBackend = "",
+    search_url: SearchUrl = "",
+    search_model: SearchModel = "",
+    search_cache: SearchCache = "",
+    topk: Annotated[int, typer.Option(min=1, help="Passages where a request names none.")] = 3,
+    host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 is all.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, help="Port; 0 takes a free one.")] = 8000,
+    quiet: Quiet = False,
+) -> None:
+    """Serve search over HTTP, in the protocols of Search-R1 and of ET-Agent.
+
+    POST /retrieve {queries, topk, return_scores}; POST /search and /batch_search {query, top_n,
+    return_score}; GET /health. There is no password: open it to a trusted network alone.
+
+    \b
+    Examples:
+      tir serve --corpus idx/ --port 8000
+      tir serve --search-backend serper --search-cache web.sqlite
+    """
+    from tircli.stages import serve as stage
 
     options = dict(locals())
     options.pop("stage")

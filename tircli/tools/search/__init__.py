@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -102,3 +103,24 @@ class SearchTool:
     async def aclose(self) -> None:
         """Close the backend and the cache."""
         await self._searcher.aclose()
+
+
+def from_options(
+    view: View,
+    *,
+    corpus: str = "",
+    backend: str = "",
+    url: str = "",
+    model: str = "",
+    cache: str = "",
+    topk: int | None = None,
+    say: Callable[[str], None] = lambda text: None,
+) -> SearchTool:
+    """The tool that the options of a command name. Raises InputError, MissingExtra."""
+    from tircli.tools.search.cache import Cache
+    from tircli.tools.search.indexing import open_backend
+    from tircli.tools.search.searcher import Searcher
+
+    return SearchTool(
+        Searcher(open_backend(corpus, backend, url, model, say), Cache(cache)), view, topk
+    )

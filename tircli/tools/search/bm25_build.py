@@ -23,7 +23,7 @@ from tircli.records import InputError
 from tircli.tools.search import analysis, store
 from tircli.tools.search.bm25_merge import MAX_TF, length_code, load, merge, run_starts, weights
 from tircli.tools.search.corpus import Passage
-from tircli.tools.search.folder import Show, write_meta
+from tircli.tools.search.folder import Show, Stale, write_meta
 
 SEGMENT = 50_000
 """Passages that are sorted at once: about 100 MB of memory."""
@@ -77,7 +77,7 @@ class Builder:
                     for passage in chunk:
                         digest.update(store.line(passage))
                     if self.segments[number]["digest"] != digest.hexdigest():
-                        raise InputError(
+                        raise Stale(
                             f"{self.part}: begun with another {self.source}; "
                             "add --overwrite to begin again"
                         )
@@ -90,7 +90,7 @@ class Builder:
                 number += 1
                 show(total)
         if number < done:
-            raise InputError(
+            raise Stale(
                 f"{self.part}: begun with a longer {self.source}; add --overwrite to begin again"
             )
         if not number:

@@ -19,6 +19,10 @@ Show = Callable[[int], None]
 """Told how many passages are done."""
 
 
+class Stale(InputError):
+    """An unfinished index that was begun with another corpus."""
+
+
 def read_meta(folder: Path) -> dict[str, Any]:
     """What `meta.json` in `folder` says. Raises InputError where there is no index of ours."""
     try:
@@ -49,7 +53,7 @@ def part_of(target: Path) -> Path:
 
 @contextlib.contextmanager
 def building(target: Path, *, resume: bool) -> Iterator[Path | None]:
-    """The folder to build `target` in; renamed to it at the end, kept after a failure.
+    """The folder to build `target` in; renamed to it at the end, kept for `resume` on a failure.
 
     One process at a time: a second waits. None if another has made `target` meanwhile.
     """
@@ -73,10 +77,18 @@ def building(target: Path, *, resume: bool) -> Iterator[Path | None]:
         for path in part.iterdir():
             if path.is_file():
                 _sync(path)
-        shutil.rmtree(target, ignore_errors=True)
+        old = target.with_name(target.name + ".old")
+        shutil.rmtree(old, ignore_errors=True)
+        if target.exists():
+            os.replace(target, old)
         os.replace(part, target)
         _sync(target.parent)
+        shutil.rmtree(old, ignore_errors=True)
         shutil.rmtree(target / "segments", ignore_errors=True)
+    except BaseException:
+        if not (part / "state.json").exists():
+            shutil.rmtree(part, ignore_errors=True)  # Nothing in it that could be gone on with.
+        raise
     finally:
         os.close(lock)
 
