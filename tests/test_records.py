@@ -82,3 +82,24 @@ def test_a_bad_record_is_refused_with_place_and_remedy(change, says):
 def test_seeds_are_the_same_everywhere():
     assert stable_seed(0, "q1", 2) == stable_seed(0, "q1", 2) != stable_seed(0, "q1", 3)
     assert 0 <= stable_seed("x") < 2**63
+
+
+@pytest.mark.parametrize(
+    ("change", "place"),
+    [
+        ({"correct": 10**400}, 'q.jsonl:3: "correct"'),
+        (
+            {"segments": [PROMPT, model(logprobs=[10**400, 0])]},
+            'q.jsonl:3: segments[1]: "logprobs"',
+        ),
+        ({"segments": [PROMPT, 3]}, "q.jsonl:3: segments[1] is 3"),
+        (
+            {"segments": [PROMPT, {"role": "tool", "text": "", "tool": {"name": "python"}}]},
+            'q.jsonl:3: segments[1].tool: no "input"',
+        ),
+    ],
+)
+def test_the_place_of_what_is_wrong_is_exact(change, place):
+    with pytest.raises(RecordError) as caught:
+        from_json(QUESTION | change, "q.jsonl:3")
+    assert str(caught.value).startswith(place)
