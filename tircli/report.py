@@ -67,7 +67,7 @@ def _grid(first: str, headers: Iterable[str], **options: Any) -> Table:
     grid = Table(box=SIMPLE_HEAD, padding=(0, 1), title_justify="left", **options)
     grid.add_column(first, no_wrap=True)
     for header in headers:
-        grid.add_column(Text(header), justify="right")
+        grid.add_column(Text(header), justify="right", no_wrap=True)
     return grid
 
 
@@ -99,10 +99,11 @@ def table(result: dict[str, Any]) -> Table:
 
 
 def compare_table(compared: dict[str, Any]) -> Table:
-    """A paired comparison: metric, both means, difference with interval, p, detectable."""
+    """A paired comparison: metric, both means, change with interval, p, least change to be seen."""
     title = f"against {compared['base']}: {compared['questions']} questions in both"
-    headers = ("mean", "base", "difference", "95 % interval", "p", "detectable")
-    grid = _grid("metric", headers, title=title, caption=f"p: {compared['p_values']}")
+    caption = f"p: {compared['p_values']}; least: the true change that such data show 4 times in 5"
+    headers = ("mean", "base", "change", "95 % interval", "p", "least")
+    grid = _grid("metric", headers, title=title, caption=caption)
     for name, entry in compared["difference"].items():
         if entry["difference"] is not None:
             first = [_number(entry[key]) for key in ("mean", "base", "difference")]
@@ -181,7 +182,7 @@ def count_rows(part: dict[str, Any]) -> dict[str, int]:
 
 def _span(entry: dict[str, float | None]) -> str:
     low, high = entry.get("low"), entry.get("high")
-    return "-" if low is None else f"{_number(low)} to {_number(high)}"
+    return "-" if low is None else f"{low:.3g} to {high:.3g}"
 
 
 def _number(value: float | None) -> str:
