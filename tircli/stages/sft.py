@@ -172,8 +172,8 @@ class _Maker:
             count = self.audit.tokenised - before
             self.tell(f"{count} records without ids: tokenised now, segment by segment")
         if cut:
-            what = f"{cut} records over {self.max_length} tokens: cut at a segment's end"
-            self.tell(f"{what}, {empty} of them left out: nothing to train on was left")
+            lost = f"; {empty} left out, nothing to train on was left" if empty else ""
+            self.tell(f"{cut} records over {self.max_length} tokens: cut at a segment's end{lost}")
 
 
 class _Lines:

@@ -82,7 +82,8 @@ def plan(
     while left >= world:
         update = [next(stream) for _ in range(min(batch, left))]
         left -= len(update)
-        count = world * max(1, min(batch // (micro_batch * world), len(update) // world))
+        share = -(-len(update) // (micro_batch * world))  # micro-batches of one rank, rounded up
+        count = world * min(share, len(update) // world)
         cut = _packed if packing else _alike
         micros += cut(update, lengths, count)
     return micros

@@ -5,6 +5,9 @@ from __future__ import annotations
 import inspect
 import os
 import shutil
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -74,7 +77,16 @@ def with_lora(net: Any, rank: int) -> Any:
     config = peft.LoraConfig(
         r=rank, lora_alpha=2 * rank, target_modules="all-linear", task_type="CAUSAL_LM"
     )
-    return peft.get_peft_model(net, config)
+    with _without_old_names():
+        return peft.get_peft_model(net, config)
+
+
+@contextmanager
+def _without_old_names() -> Iterator[None]:
+    """peft 0.21 asks transformers 5.24 by a deprecated name: no matter of the user's."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".is_gradient_checkpointing. is dep", FutureWarning)
+        yield
 
 
 def checkpoint_activations(net: Any) -> None:
@@ -146,12 +158,13 @@ def deliver(model: str, trained: Path, part: Path) -> None:
     if (trained / "adapter_config.json").exists():
         import peft
 
-        net = peft.PeftModel.from_pretrained(load(model), str(trained)).merge_and_unload()
+        with _without_old_names():
+            net = peft.PeftModel.from_pretrained(load(model), str(trained)).merge_and_unload()
         shutil.copytree(trained, part / "adapter")
     else:
         net = load(str(trained))
     net.config.use_cache = getattr(base, "use_cache", True)  # the Trainer turns it off
     net.to(base.dtype or torch.float32).save_pretrained(part)
-    tokenizer(str(trained)).save_pretrained(part)
+    tokenizer(model).save_pretrained(part)
     shutil.copy(trained / "sft.json", part)
     settle(part, trained)
