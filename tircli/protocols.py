@@ -14,6 +14,7 @@ import msgspec
 from tircli import templates
 from tircli.records import InputError, Json, Trajectory
 from tircli.tools import View
+from tircli.tools.search import View as SearchView
 
 
 @dataclass(frozen=True)
@@ -62,8 +63,7 @@ class Protocol:
     functions: tuple[Json, ...] = ()
     """For chat servers: `tool`, and the function as they want it described."""
     python: View = field(default_factory=View)
-    passages: int = 4
-    """Search results shown (SPEC 1.2)."""
+    search: SearchView = field(default_factory=SearchView)
 
     def parse(self, text: str) -> list[Call] | Answer:
         """The calls of a turn, or its answer; an empty list if it holds neither."""
@@ -155,10 +155,10 @@ def _think_violations(text: str) -> list[str]:
 def load(name: str) -> Protocol:
     """The protocol of a shipped `name` or of a TOML path. Raises InputError."""
     data = dict(templates.load("protocols", name))
-    view = data.pop("python", {})
+    view, search = data.pop("python", {}), data.pop("search", {})
     try:
         values: Json = {k: tuple(v) if isinstance(v, list) else v for k, v in data.items()}
-        protocol = Protocol(python=View(**view), **values)
+        protocol = Protocol(python=View(**view), search=SearchView(**search), **values)
     except TypeError as error:
         raise InputError(f"protocol {name}: {error}; see templates/protocols/et.toml") from None
     if protocol.prompt.get("kind") not in ("raw", "chat") or "user" not in protocol.prompt:
