@@ -49,6 +49,9 @@ Rounds = Annotated[int, typer.Option(help="ET: rounds in all.")]
 SandboxLayers = Annotated[
     str, typer.Option("--sandbox", help="preferred, weak, or required=ns,landlock,seccomp.")
 ]
+SandboxUrl = Annotated[
+    str | None, typer.Option(help="A SandboxFusion-like service instead of the own sandbox.")
+]
 SandboxImport = Annotated[
     str, typer.Option(help="Packages beyond numpy and sympy, by comma; * is all installed.")
 ]
@@ -149,6 +152,14 @@ def rollout(
         bool, typer.Option("--tokens/--no-tokens", help="Keep ids and log-probabilities.")
     ] = True,
     tool_seconds: Annotated[float, typer.Option(min=0.1, help="Seconds a python call.")] = 10.0,
+    corpus: Corpus = "",
+    search_backend: SearchBackend = "",
+    search_url: SearchUrl = "",
+    search_model: SearchModel = "",
+    search_cache: SearchCache = "",
+    topk: Annotated[
+        int | None, typer.Option(min=1, max=100, help="Passages shown, else as the protocol says.")
+    ] = None,
     overwrite: Overwrite = False,
     resume: Resume = False,
     on_error: OnError = "fail",
@@ -167,6 +178,7 @@ def rollout(
       tir rollout q.jsonl -m ./Qwen2.5-7B-Instruct -k 8 -o t.jsonl
       tir rollout sample_data/math.jsonl --engine scripted -m sample_data/replies.jsonl | tir judge
       tir rollout q.jsonl -m ./model --protocol torl -o t.jsonl --resume
+      tir rollout q.jsonl -m ./model --tools python,search --corpus passages.jsonl -o t.jsonl
       tir rollout q.jsonl -m Qwen/Qwen2.5-7B-Instruct --engine openai \\
         --base-url http://a:8000/v1 --base-url http://b:8000/v1 -k 16 -o t.jsonl
     """
@@ -474,7 +486,11 @@ def exec_(
     slots: Annotated[
         int | None, typer.Option(min=1, help="Programs at once; else one a core.")
     ] = None,
+    scratch_mb: Annotated[
+        int, typer.Option(min=0, help="MB of a /tmp that is empty in every program; else none.")
+    ] = 0,
     sandbox: SandboxLayers = "preferred",
+    sandbox_url: SandboxUrl = None,
     sandbox_import: SandboxImport = "",
     on_error: OnError = "fail",
 ) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib.util
 import os
 import platform
 from collections.abc import Iterable
+from typing import Any
 
 import tircli
 
@@ -28,8 +30,52 @@ def _findings() -> Iterable[tuple[str, str, str]]:
     for package, extra in (("torch", "local"), ("transformers", "local"), ("vllm", "vllm")):
         there = importlib.util.find_spec(package) is not None
         yield package, "there" if there else "missing", "" if there else f"tircli[{extra}]"
-    yield (
-        "python tool",
-        "time, memory and environment limited; files and network are open",
-        "run untrusted models in a container",
-    )
+    yield from _sandbox()
+
+
+LAYERS = {
+    "mnt": "files: a root of python's own files alone, read-only",
+    "net": "network: an empty one",
+    "pid": "processes: sees its own alone, all end with the call",
+    "ipc": "shared memory of its own",
+    "uts": "host name of its own",
+    "user": "threads counted for itself",
+    "uid": "a user that owns nothing",
+    "caps": "no privileges",
+    "no_new_privs": "no way to gain any",
+    "landlock": "files: reads python's own, writes none",
+    "seccomp": "system calls: a list; no processes, no network",
+    "rlimits": "time, memory, file size, output",
+    "subreaper": "collects what a call left, without pid",
+}
+
+
+def _sandbox() -> Iterable[tuple[str, str, str]]:
+    """What the python sandbox has here: each layer was tried, and tested from inside."""
+    from tircli.records import TirError
+    from tircli.tools.python import Policy, Sandbox
+
+    async def layers() -> dict[str, Any]:
+        sandbox = Sandbox(policy=Policy(weak=True), slots=1)
+        try:
+            await sandbox.start()
+        finally:
+            await sandbox.aclose()
+        return sandbox.layers
+
+    try:
+        found = asyncio.run(layers())
+    except TirError as error:
+        yield "sandbox", str(error), "run models that you don't trust elsewhere"
+        return
+    missing = Policy().missing(found)
+    if missing:
+        yield "sandbox", missing, "--sandbox weak runs all the same; use a container"
+    else:
+        yield "sandbox", "files and network are closed", ""
+    for name, purpose in LAYERS.items():
+        state = found.get(name)
+        if isinstance(state, str):
+            yield f"  {name}", state, f"missing: {purpose}"
+        elif state:
+            yield f"  {name}", "on" if state is True else f"on, version {state}", purpose

@@ -76,7 +76,7 @@ async def _run_all(items: Iterable[Item], tool: PythonTool, stdout: BinaryIO) ->
     running: deque[tuple[str, asyncio.Task[Json]]] = deque()
     try:
         while True:
-            while len(running) < AHEAD * tool.slots and (item := next(source, None)):
+            while len(running) < AHEAD * tool.sandbox.n_slots and (item := next(source, None)):
                 running.append((item[0], asyncio.create_task(_one(tool, *item))))
             if not running:
                 return failed

@@ -26,6 +26,8 @@ class View:
     """Stands where text was cut."""
     preamble: str = ""
     """Code that runs before every program."""
+    session: bool = False
+    """The calls of one trajectory share their variables."""
 
 
 @dataclass(slots=True)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from tircli.tools import ToolResult, View
 from tircli.tools.python.outcome import Job, Limits, Outcome
+from tircli.tools.python.remote import RemoteSandbox
 from tircli.tools.python.sandbox import CORES, Policy, Sandbox, policy
 from tircli.tools.python.semantics import show
+from tircli.tools.python.sessions import Sessions, keep, room
 from tircli.tools.python.slot import Setup
 
 __all__ = [
@@ -39,25 +41,35 @@ class PythonTool:
         layers: str = "preferred",
         imports: tuple[str, ...] = (),
         off: tuple[str, ...] = (),
+        scratch_mb: int = 0,
+        url: str | None = None,
     ) -> None:
-        self.view = view
         limits = Limits(seconds, cpu_seconds, memory_mb, output_bytes=output_bytes)
-        self.sandbox = Sandbox(limits, policy(layers), slots, Setup(off, imports))
+        self.view = view
+        self.sandbox: Sandbox | RemoteSandbox
+        if url:
+            self.sandbox = RemoteSandbox(url, limits, slots)
+        else:
+            setup = Setup(off, imports, scratch_mb << 20)
+            self.sandbox = Sandbox(limits, policy(layers), slots, setup)
+        self._sessions = Sessions()
 
-    @property
-    def slots(self) -> int:
-        """Programs that run at once."""
-        return self.sandbox.n_slots
-
-    async def outcome(self, source: str) -> tuple[str, Outcome]:
+    async def outcome(self, source: str, session: str | None = None) -> tuple[str, Outcome]:
         """What the model sees, and the outcome behind it. Raises ToolUnavailable."""
         view = self.view
-        outcome = await self.sandbox.run(Job(source, view.preamble, view.value, view.keep))
-        return show(view, outcome), outcome
+        job = Job(source, view.preamble, view.value, view.keep)
+        if session is None or not view.session:
+            outcome = await self.sandbox.run(job)
+            return show(view, outcome), outcome
+        state, lost = self._sessions.take(session, self.sandbox.limits)
+        job.cells = tuple(state.cells)
+        outcome = await self.sandbox.run(job, room(state, self.sandbox.limits))
+        dropped = keep(state, source, outcome)
+        return "\n".join(filter(None, [show(view, outcome), lost or dropped])), outcome
 
     async def run(self, source: str, session: str | None = None) -> ToolResult:
-        """The result of one program. Raises ToolUnavailable where no slot can be had."""
-        output, outcome = await self.outcome(source)
+        """The result of one program; `session` names the trajectory. Raises ToolUnavailable."""
+        output, outcome = await self.outcome(source, session)
         return result(outcome, output)
 
     async def aclose(self) -> None:
@@ -83,7 +95,9 @@ def from_options(
     view: View = PLAIN,
     *,
     sandbox: str = "preferred",
+    sandbox_url: str | None = None,
     sandbox_import: str = "",
+    scratch_mb: int = 0,
     seconds: float = 10.0,
     cpu_seconds: float = 5.0,
     memory_mb: int = 1024,
@@ -100,4 +114,6 @@ def from_options(
         slots=slots or CORES,
         layers=sandbox,
         imports=tuple(filter(None, sandbox_import.split(","))),
+        scratch_mb=scratch_mb,
+        url=sandbox_url,
     )

@@ -39,6 +39,8 @@ class Cell:
     """Bytes of address space that the template takes."""
     parent: int
     devnull: int
+    scratch: str | None
+    """The folder that programs may write to, which is where they begin."""
 
 
 def limits(cell: Cell, request: Request) -> None:
@@ -82,6 +84,8 @@ def enter(cell: Cell, request: Request, files: list[int]) -> None:
     os.dup2(high[-1], len(files))
     os.closerange(len(files) + 1, 1 << 20)
     limits(cell, request)
+    if cell.scratch:
+        os.chdir(cell.scratch)
     if cell.filter is not None:
         cell.filter.set_self(os.getpid())
         layers.install(cell.filter)
@@ -105,22 +109,14 @@ def main(cell: Cell, request: Request, files: list[int]) -> NoReturn:
         enter(cell, request, files)
         err_fd = ERR
         job = read_job()
-        keep = job["kept"]
-        out, err = (program.Meter(fd, job["cap"], keep) for fd in (OUT, ERR))
+        out, err = (program.Meter(fd, job["cap"], job["kept"]) for fd in (OUT, ERR))
         sys.stdout, sys.stderr = program.text_stream(out), program.text_stream(err)
         sys.stdin = io.TextIOWrapper(io.FileIO(JOB, closefd=False), encoding="utf-8")
-        report_fd = os.dup(REPORT)
-        os.close(REPORT)
         os.write(READY, b"r")
         os.close(READY)
         code, report = program.run(job)
         report["left_out"] = [out.finish(), err.finish()]
-        for name in ("value", "trace"):
-            text = report.get(name)
-            if text is not None:
-                mark = program.cut_mark(len(text) - keep, len(text))
-                report[name] = program.clip(text, keep, job["keep"], mark)
-        os.write(report_fd, FINISHED(report).encode("ascii"))
+        os.write(REPORT, FINISHED(report).encode("ascii"))
     except Exception as error:
         if code == NOT_READY:  # else the program broke what the report needs: its own loss
             os.write(err_fd, f"{type(error).__name__}: {error}".encode())

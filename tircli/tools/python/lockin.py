@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import signal
 import site
 import socket
@@ -112,12 +113,25 @@ def _drop_user(state: Layers, proc: int, paths: Sequence[str]) -> None:
         os.setresgid(NOBODY, NOBODY, NOBODY)
         os.setresuid(NOBODY, NOBODY, NOBODY)
         layers.prctl(layers.PR_SET_DUMPABLE, 1)  # else /proc/self is root's
-        layers.prctl(layers.PR_SET_PDEATHSIG, signal.SIGKILL)  # a new user loses it
         if "user" not in state:
             with state.trying("user") as also:
                 if also:
                     layers.unshare(layers.NEWUSER)
                     layers.map_ids(proc, NOBODY, NOBODY)
+
+
+def empty(folder: str) -> bool:
+    """Remove all that is in `folder`; False where that can't be done."""
+    try:
+        for name in os.listdir(folder):
+            path = os.path.join(folder, name)
+            if os.path.isdir(path) and not os.path.islink(path):
+                shutil.rmtree(path)
+            else:
+                os.unlink(path)
+    except (OSError, RecursionError):
+        return False
+    return True
 
 
 class Reaper:
@@ -183,17 +197,24 @@ def prepare(config: dict[str, Any], state: Layers) -> tuple[child.Cell, Reaper]:
         os.close(proc)
     warm.gate(names)
     state["rlimits"] = True
-    own_count = state.on("user")
-    return (
-        child.Cell(
-            _filter(config, state), scope, alone, own_count, base, os.getpid(), config["devnull"]
-        ),
-        reaper,
+    if config["scratch"]:
+        state["scratch"] = state.on("mnt") or "needs a mount namespace"
+    cell = child.Cell(
+        filter=_filter(config, state),
+        scope=scope,
+        alone=alone,
+        threads=state.on("user"),
+        base=base,
+        parent=os.getpid(),
+        devnull=config["devnull"],
+        scratch=SCRATCH if config["scratch"] and state.on("mnt") else None,
     )
+    return cell, reaper
 
 
 def _no_way_back(config: dict[str, Any], state: Layers) -> int | None:
     """no_new_privs and Landlock; the ruleset for each child's signals, where there is one."""
+    layers.prctl(layers.PR_SET_PDEATHSIG, signal.SIGKILL)  # a change of user has cleared it
     with state.trying("no_new_privs"):
         layers.prctl(layers.PR_SET_NO_NEW_PRIVS, 1)
     scope = None

@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+
 from tircli.tools.python import program, wire
 from tircli.tools.python.wire import Result
 
@@ -77,15 +79,9 @@ class Outcome:
     layers: dict[str, Any] = field(default_factory=dict)
 
 
-def printable(text: str) -> str:
-    """`text` with lone surrogates written as escapes, so that UTF-8 can carry it."""
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")
-
-
-@contextmanager
-def files_of(job: Job, limits: Limits) -> Iterator[list[int]]:
-    """The four files of a call, in memory where the system can: job, stdout, stderr, report."""
-    text = {
+def job_text(job: Job, limits: Limits) -> dict[str, Any]:
+    """What the program's side is told."""
+    return {
         "source": job.source,
         "preamble": job.preamble,
         "value": job.value,
@@ -94,11 +90,16 @@ def files_of(job: Job, limits: Limits) -> Iterator[list[int]]:
         "cap": limits.output_cap,
         "kept": limits.output_bytes,
     }
+
+
+@contextmanager
+def files_of(job: Job, limits: Limits) -> Iterator[list[int]]:
+    """The four files of a call, in memory where the system can: job, stdout, stderr, report."""
     fds: list[int] = []
     try:
         for _ in range(wire.N_FILES):
             fds.append(_memory_file())
-        data = json.dumps(text).encode("ascii")
+        data = json.dumps(job_text(job, limits)).encode("ascii")
         while data:
             data = data[os.write(fds[0], data) :]
         yield fds
@@ -127,33 +128,42 @@ def _text(fd: int, left_out: int, kept: int, keep: str) -> tuple[str, bool]:
     return first.decode("utf-8", "replace") + mark + last.decode("utf-8", "replace"), True
 
 
-def _report(fd: int) -> dict[str, Any]:
-    """What the program's side reported; empty where it is no report. Nothing here is trusted."""
+class Report(msgspec.Struct):
+    """What the program's side says. Nothing in it is trusted."""
+
+    value: str | None = None
+    trace: str | None = None
+    left_out: tuple[int, int] = (0, 0)
+    """Bytes of stdout and of stderr that were counted and dropped."""
+
+
+def _report(fd: int) -> Report:
+    """The report in a file; an empty one where it is none."""
     try:
-        report = json.loads(os.pread(fd, REPORT_BYTES, 0))
-    except (ValueError, RecursionError):
-        return {}
-    return report if isinstance(report, dict) else {}
+        report = msgspec.json.decode(os.pread(fd, REPORT_BYTES, 0), type=Report)
+    except (msgspec.DecodeError, RecursionError):
+        return Report()
+    return report if all(0 <= n < 1 << 60 for n in report.left_out) else Report()
 
 
-def _count(value: Any) -> int:
-    return value if type(value) is int and 0 <= value < 1 << 60 else 0
+def clipped(text: str, kept: int, keep: str) -> tuple[str, bool]:
+    """`text` in at most `kept` characters and a mark, and whether it was longer."""
+    mark = program.cut_mark(len(text) - kept, len(text))
+    return program.clip(text, kept, keep, mark), len(text) > kept
 
 
 def read_outcome(files: Sequence[int], result: Result, job: Job, limits: Limits) -> Outcome:
     """The outcome of a call from its result and its files."""
     _, out, err, report_fd = files
     report = _report(report_fd)
-    left_out = report.get("left_out")
-    left = left_out if isinstance(left_out, list) and len(left_out) == 2 else [0, 0]
-    stdout, cut = _text(out, _count(left[0]), limits.output_bytes, job.keep)
-    stderr, also = _text(err, _count(left[1]), limits.output_bytes, job.keep)
+    stdout, cut = _text(out, report.left_out[0], limits.output_bytes, job.keep)
+    stderr, also = _text(err, report.left_out[1], limits.output_bytes, job.keep)
     outcome = judge(result, report, stderr, limits)
     outcome.stdout, outcome.stderr, outcome.truncated = stdout, stderr, cut or also
     return outcome
 
 
-def judge(result: Result, report: dict[str, Any], stderr: str, limits: Limits) -> Outcome:
+def judge(result: Result, report: Report, stderr: str, limits: Limits) -> Outcome:
     """The outcome that the kernel's word and the report make; the report never decides a limit."""
     code = os.waitstatus_to_exitcode(result.status)
     outcome = Outcome(
@@ -163,7 +173,6 @@ def judge(result: Result, report: dict[str, Any], stderr: str, limits: Limits) -
         max_rss_mb=round(result.rss_kb / 1024, 1),
         exit_code=code,
     )
-    trace = report.get("trace")
     too_much = f"MemoryError: the code used more than {limits.memory_mb} MB of memory"
     if not result.ready and result.reason != wire.ASKED:
         said = stderr.strip()[-300:] or f"exit code {code}"
@@ -175,12 +184,11 @@ def judge(result: Result, report: dict[str, Any], stderr: str, limits: Limits) -
     elif result.reason == wire.ASKED:
         outcome.status, outcome.exception = "unavailable", "the call was cancelled"
     elif code == 0:
-        value = report.get("value")
-        outcome.value = printable(value) if isinstance(value, str) else None
+        outcome.value = report.value
     elif code == program.MEMORY or (code == -signal.SIGABRT and "bad_alloc" in stderr):
         outcome.status, outcome.exception = "memory", too_much
-    elif code == program.ERROR and isinstance(trace, str):
-        outcome.status, outcome.exception = "error", printable(trace)
+    elif code == program.ERROR and report.trace is not None:
+        outcome.status, outcome.exception = "error", report.trace
     elif code > 0:
         said = f"SystemExit: the code ended the interpreter with exit code {code}"
         outcome.status, outcome.exception = "error", said

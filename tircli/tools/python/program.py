@@ -130,8 +130,22 @@ def replay(cells: list[str], space: dict[str, Any], value: bool) -> None:
             sys.stdout, sys.stderr = streams
 
 
+def printable(text: str) -> str:
+    """`text` with lone surrogates written as escapes, so that UTF-8 can carry it."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
 def run(job: dict[str, Any]) -> tuple[int, dict[str, Any]]:
     """The exit code for the job's program, and its report: value or trace."""
+    code, report = _outcome(job)
+    for name, text in report.items():
+        if text is not None:
+            mark = cut_mark(len(text) - job["kept"], len(text))
+            report[name] = printable(clip(text, job["kept"], job["keep"], mark))
+    return code, report
+
+
+def _outcome(job: dict[str, Any]) -> tuple[int, dict[str, Any]]:
     main = types.ModuleType("__main__")
     sys.modules["__main__"] = main
     random.seed(0)

@@ -42,7 +42,7 @@ timerfd_gettime 287 87, getpid 39 172, gettid 186 178, getppid 110 173, getpgrp 
 getuid 102 174, geteuid 107 175, getgid 104 176, getegid 108 177, getresuid 118 148,
 getresgid 120 150, getgroups 115 158, getpgid 121 155, getsid 124 156, getpriority 140 141,
 getrlimit 97 163, getrusage 98 165, sysinfo 99 179, uname 63 160, futex 202 98,
-set_robust_list 273 99, get_robust_list 274 100, rseq 334 293, set_tid_address 218 96,
+set_robust_list 273 99, rseq 334 293, set_tid_address 218 96,
 arch_prctl 158 -, membarrier 324 283, getrandom 318 278, exit 60 93, exit_group 231 94,
 wait4 61 260, waitid 247 95, sendto 44 206, recvfrom 45 207, sendmsg 46 211, recvmsg 47 212,
 shutdown 48 210, getsockopt 55 209, setsockopt 54 208, getsockname 51 204, getpeername 52 205

@@ -166,6 +166,7 @@ class Slot:
         if message.call != request.call or not isinstance(message, Result):
             self.dead = True
             raise SlotDied("the slot answered another call")
+        self.dead = self.dead or bool(message.last)
         return message
 
     async def _abandon(self) -> None:

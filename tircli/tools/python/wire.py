@@ -59,10 +59,12 @@ class Result:
     """1 where the program's code was reached."""
     orphans: int
     """Processes that were still there and were killed."""
+    last: int
+    """1 where the slot ends now, as it could not clean up."""
     seconds: float
     cpu_seconds: float
     rss_kb: int
-    form: ClassVar[struct.Struct] = struct.Struct("<4sQiIIIddQ12x")
+    form: ClassVar[struct.Struct] = struct.Struct("<4sQiIIIIddQ8x")
     magic: ClassVar[bytes] = b"tirD"
 
 

@@ -74,8 +74,11 @@ class Template:
                 if len(files) != wire.N_FILES:
                     raise wire.Garbage(f"a request with {len(files)} files")
                 try:
-                    self.control.send(wire.pack(self.call(message, files)))
+                    result = self.call(message, files)
                 except Closed:
+                    return
+                self.control.send(wire.pack(result))
+                if result.last:
                     return
 
     def call(self, request: Request, files: list[int]) -> Result:
@@ -98,7 +101,8 @@ class Template:
                 os.read(self.wake, 4096)
         cpu = usage.ru_utime + usage.ru_stime
         kilobytes = usage.ru_maxrss if LINUX else usage.ru_maxrss // 1024
-        return Result(request.call, status, reason, reached, orphans, seconds, cpu, kilobytes)
+        last = int(self.cell.scratch is not None and not lockin.empty(self.cell.scratch))
+        return Result(request.call, status, reason, reached, orphans, last, seconds, cpu, kilobytes)
 
     def _wait(
         self, pid: int, request: Request, start: float

@@ -109,10 +109,10 @@ def from_options(
     view: View,
     *,
     corpus: str = "",
-    backend: str = "",
-    url: str = "",
-    model: str = "",
-    cache: str = "",
+    search_backend: str = "",
+    search_url: str = "",
+    search_model: str = "",
+    search_cache: str = "",
     topk: int | None = None,
     say: Callable[[str], None] = lambda text: None,
 ) -> SearchTool:
@@ -121,6 +121,5 @@ def from_options(
     from tircli.tools.search.indexing import open_backend
     from tircli.tools.search.searcher import Searcher
 
-    return SearchTool(
-        Searcher(open_backend(corpus, backend, url, model, say), Cache(cache)), view, topk
-    )
+    backend = open_backend(corpus, search_backend, search_url, search_model, say)
+    return SearchTool(Searcher(backend, Cache(search_cache)), view, topk)
