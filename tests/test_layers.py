@@ -14,7 +14,7 @@ LAYERS = [
     {"progress"},
     {"jsonl", "tools", "engines", "answers"},
     {"protocols", "spool"},
-    {"turns"},
+    {"turns", "schedule"},
     {"rollout", "judge", "llm_judge", "audit", "panel", "rewards", "faces"},
     {"evolve", "pareto", "attc", "convert", "train"},
     {"slices", "statistics", "sums"},
@@ -53,7 +53,7 @@ def test_a_module_imports_its_own_layer_or_lower(path):
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_torch_stands_in_training_and_local_engines_alone(path):
     heavy = {name.split(".")[0] for name in imports(path)} & {"torch", "transformers", "vllm"}
-    allowed = part(path) == "train" or path.parent.name == "engines"
+    allowed = part(path) == "train" or path.parent.name == "engines" or path.name == "dense.py"
     assert not heavy or allowed
 
 

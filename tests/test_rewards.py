@@ -264,14 +264,14 @@ def trajectory(**more) -> Trajectory:
         Segment("hint", "h", [6]),
         Segment("model", "b", [7]),
     ]
-    values = {"made": {"protocol": "et"}, "stop": "answer", "correct": 1.0, "k": 2}
+    values = {"made": {"protocol": "et"}, "stop": "answer", "correct": 1.0}
     return Trajectory("q#0", "q", "?", segments=segments, **(values | more))
 
 
 def test_facts_of_a_record():
     judged = trajectory(judge={"name": "math", "why": "", "format": ["no_think"]})
     # Executed calls: ok and error. Model tokens: 3 + 1. The protocol allows 6 calls of each tool.
-    assert rewards.facts(judged) == Facts("q", 1.0, True, 2, 4, False, 6, 2)
+    assert rewards.facts(judged) == Facts("q", 1.0, True, 2, 4, False, 6)
 
 
 def test_facts_of_what_failed_or_goes_on_are_none():

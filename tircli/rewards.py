@@ -43,8 +43,6 @@ class Facts:
     """None = the protocol is not known, so the form was not checked."""
     limit: int | None = None
     """Most calls of one tool that the protocol allows."""
-    k: int | None = None
-    """Size that the whole group should have."""
 
     @property
     def finite(self) -> bool:
@@ -156,7 +154,6 @@ def facts(trajectory: Trajectory) -> Facts | None:
         length=trajectory.model_tokens if trajectory.segments else None,
         well_formed=None if violations is None else not violations,
         limit=max(per_tool, default=None),
-        k=trajectory.k,
     )
 
 
