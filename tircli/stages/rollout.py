@@ -12,12 +12,14 @@ from typing import Any
 
 import tircli
 from tircli import jsonl, protocols, registry
+from tircli.engines import has_ids
 from tircli.engines.build import ENGINES, Builder
 from tircli.progress import Progress
 from tircli.records import InputError, Json, Trajectory
 from tircli.rollout import AgentLoop, Budget, RunOver, Settings, expand
 from tircli.rollout import run as run_all
 from tircli.stages import Skips, interruptible, say
+from tircli.tools.search import from_options
 
 __all__ = ["ENGINES", "run"]
 
@@ -31,14 +33,23 @@ def _shard(items: Iterator[Trajectory], shard: str | None) -> Iterator[Trajector
     return itertools.islice(items, int(found[1]), None, int(found[2]))
 
 
-def _tools(names: str, protocol: protocols.Protocol, seconds: float) -> dict[str, Any]:
+def _tools(
+    names: str, protocol: protocols.Protocol, seconds: float, search: dict[str, Any]
+) -> dict[str, Any]:
     tools: dict[str, Any] = {}
     for name in filter(None, names.split(",")):
         if name == "python":
             cls = registry.load("tools", "python", {"python": "tircli.tools.python:PythonTool"})
             tools[name] = cls(protocol.python, seconds=seconds)
+        elif name == "search":
+            tools[name] = from_options(protocol.search, say=say, **search)
         else:
-            raise InputError(f'--tools: no tool "{name}"; choose python')
+            raise InputError(f'--tools: no tool "{name}"; choose python, search or both')
+    if "search" not in tools:
+        for option, value in search.items():
+            if value:
+                name = option.replace("_", "-")
+                raise InputError(f"--{name}: no search in --tools; write --tools python,search")
     return tools
 
 
@@ -77,8 +88,9 @@ def run(
     on_error: str,
     quiet: bool,
     log_json: str | None,
+    **search: Any,
 ) -> int:
-    """Exit code of `tir rollout`."""
+    """Exit code of `tir rollout`; `search` are the options of the search tool."""
     skips = Skips(on_error)
     form = protocols.load(protocol)
     builder = Builder(
@@ -112,6 +124,9 @@ def run(
         "tool_seconds": tool_seconds,
         **_made(settings),
     }
+    chosen = _tools(tools, form, tool_seconds, search)
+    if "search" in chosen:
+        made["search"] = chosen["search"].made
     questions = list(itertools.islice(_shard(jsonl.read(input, skips.action), shard), limit))
     order = [trajectory.id for trajectory in expand(questions, samples)]
     with jsonl.Writer(output, overwrite=overwrite, resume=resume) as writer:
@@ -121,12 +136,14 @@ def run(
         progress = Progress(total, quiet, log_json)
         try:
             if total:
-                chosen = _tools(tools, form, tool_seconds)
                 try:
                     model_engine = builder.build()
                 except BaseException:
                     asyncio.run(_closed(chosen))
                     raise
+                if not has_ids(model_engine):
+                    made["ids"] = False
+                    say(f"records without token ids: {getattr(model_engine, 'why_no_ids', '')}")
                 loop = AgentLoop(
                     model_engine, form, chosen, settings, made, budget=budget, long_prompts=on_error
                 )
@@ -157,7 +174,7 @@ def _check_same_run(
     for kept, k in writer.settings:
         mine = made | {"samples": samples}
         theirs = (kept or {}) | {"samples": samples if k is None else k}
-        theirs.pop("ids", None)
+        theirs.pop("ids", None)  # Known only once the servers have been asked: see _check_ids.
         if theirs != mine:
             keys = [key for key in {**theirs, **mine} if theirs.get(key) != mine.get(key)]
             was = ", ".join(f"{key} {theirs.get(key)!r}" for key in keys)
