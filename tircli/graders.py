@@ -6,30 +6,28 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from itertools import combinations
 
-from tircli import registry, statistics
-from tircli.judge import BUILT_IN, Judge
+from tircli import judge, statistics
 from tircli.records import Group, InputError, Json, Trajectory
 
 RECORDED = "recorded"
 """The verdict that the record already holds."""
 
 
-def recorded(trajectory: Trajectory) -> tuple[float | None, Json]:
+def recorded(trajectory: Trajectory) -> judge.Verdict:
     """`correct` and `judge` as they stand in the record."""
     return trajectory.correct, trajectory.judge or {}
 
 
-def load(names: Sequence[str]) -> dict[str, Judge]:
+def load(names: Sequence[str]) -> dict[str, judge.Judge]:
     """The judges by name; `recorded` is what the record holds. Raises InputError."""
     if len(set(names)) < 2:
         raise InputError("--graders: give two or more by comma, for example recorded,math")
-    choices = {**BUILT_IN, RECORDED: "tircli.graders:recorded"}
-    return {name: registry.load("graders", name, choices) for name in names}
+    return {name: recorded if name == RECORDED else judge.load(name) for name in names}
 
 
 def side_by_side(
     groups: Iterable[Group],
-    graders: dict[str, Judge],
+    graders: dict[str, judge.Judge],
     split: Callable[[Json], None] = lambda row: None,
 ) -> Json:
     """Counts over all trajectories that ended; each on which graders differ goes to `split`.
@@ -44,7 +42,7 @@ def side_by_side(
     tables = {pair: [[0, 0], [0, 0]] for pair in combinations(graders, 2)}
     for group in groups:
         for trajectory in group:
-            if trajectory.stop == "error" or (trajectory.stop is None and trajectory.segments):
+            if not judge.judgeable(trajectory):
                 continue
             n += 1
             verdicts = {name: grade(trajectory) for name, grade in graders.items()}
@@ -84,7 +82,7 @@ def _agreement(table: list[list[int]]) -> Json:
     }
 
 
-def _row(trajectory: Trajectory, verdicts: dict[str, tuple[float | None, Json]]) -> Json:
+def _row(trajectory: Trajectory, verdicts: dict[str, judge.Verdict]) -> Json:
     return {
         "id": trajectory.id,
         "group": trajectory.group,

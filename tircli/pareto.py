@@ -4,7 +4,7 @@ What a group is scored on, where SPEC 4 leaves it open:
 - members that ended in an error, are unfinished, have not begun or cannot be judged (no gold) do
   not measure the model; they are left out of both scores, and stay in a group that is kept;
 - a group without a scored member is set aside as `unscored`, whatever the options;
-- a member counts as right if `correct` is 1, for task qa if it is over 0.8 (SPEC 2.3).
+- a member counts as right if `correct` is above 0.8 (SPEC 2.3).
 """
 
 from __future__ import annotations
@@ -14,32 +14,27 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from tircli.judge import judge
+from tircli.judge import SOLVED, enter, load
 from tircli.papers.pareto import dispersion, front_numbers, select
 from tircli.records import Group, Trajectory
 
-QA_RIGHT = 0.8  # "counts as correct for selection when F1 > 0.8" (SPEC 2.3)
 SET_ASIDE = ("all right", "all wrong", "unscored")
 LEFT_OUT = ("error", "unfinished", "not begun", "not gradable")
 
 
-def filled(groups: Iterable[Group], name: str = "auto") -> Iterator[Group]:
-    """The groups, members without `correct` judged by the judge `name`; others as they are."""
-    whole: list[Group] = []
-
-    def missing() -> Iterator[Group]:
-        for group in groups:
-            whole.append(group)
-            yield [t for t in group if t.correct is None and _why_left_out(t) == "not gradable"]
-
-    for _ in judge(missing(), name):
-        yield whole.pop()
+def filled(groups: Iterable[Group]) -> Iterator[Group]:
+    """The groups, members without `correct` judged by rule; all others as they are."""
+    decide = load("auto")
+    for group in groups:
+        for trajectory in group:
+            if trajectory.correct is None and _why_left_out(trajectory) == "not gradable":
+                enter(trajectory, decide(trajectory))
+        yield group
 
 
 def right(trajectory: Trajectory) -> bool:
     """True if it counts as correct for selection (SPEC 2.3)."""
-    correct = trajectory.correct or 0.0
-    return correct > QA_RIGHT if trajectory.task == "qa" else correct >= 1
+    return (trajectory.correct or 0.0) > SOLVED
 
 
 def _why_left_out(trajectory: Trajectory) -> str | None:
