@@ -18,7 +18,7 @@ LAYERS = [
     {"rollout", "judge", "llm_judge", "audit", "panel", "rewards", "faces"},
     {"evolve", "pareto", "attc", "convert", "train"},
     {"slices", "statistics", "sums"},
-    {"metrics", "compare", "graders", "report", "plots"},
+    {"metrics", "compare", "graders", "report", "plots", "scatter"},
     {"stages"},
     {"cli"},
 ]

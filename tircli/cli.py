@@ -25,6 +25,7 @@ Output = Annotated[str, typer.Option("--output", "-o", help="JSONL file; - is st
 OnError = Annotated[str, typer.Option(help="What a bad line does: fail or skip.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an existing output.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Keep what is whole, do the rest.")]
+Plot = Annotated[str | None, typer.Option(help="Picture: a .png, .svg or .html file.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]
 
 # The options of rewards, wherever a reward is named.
@@ -212,6 +213,9 @@ def judge(
     judge_api_key_env: Annotated[
         str | None, typer.Option(help="Variable that holds its key, else OPENAI_API_KEY.")
     ] = None,
+    judge_option: Annotated[
+        list[str] | None, typer.Option(help="key=value of its engine; repeatable.")
+    ] = None,
     votes: Annotated[int, typer.Option(min=1, help="Votes on correctness.")] = 1,
     redundancy_votes: Annotated[int, typer.Option(min=1, help="Votes on redundancy.")] = 10,
     tries: Annotated[int, typer.Option(min=1, help="Requests a vote while unclear.")] = 2,
@@ -285,6 +289,7 @@ def pareto(
     report: Annotated[
         str | None, typer.Option(help="JSON file: fronts, kept, shortfall, set aside and why.")
     ] = None,
+    plot: Plot = None,
     overwrite: Overwrite = False,
     on_error: OnError = "fail",
     quiet: Quiet = False,
@@ -312,6 +317,7 @@ def pareto(
             keep_uniform=keep_uniform,
             pool=pool,
             report=report,
+            plot=plot,
             overwrite=overwrite,
             on_error=on_error,
             quiet=quiet,
@@ -342,6 +348,14 @@ def metrics(
     disagreements: Annotated[
         str | None, typer.Option(help="JSONL file: what the --graders differ on.")
     ] = None,
+    plot: Plot = None,
+    tsne: Annotated[
+        int | None,
+        typer.Option(min=5, help="Also map at most N trajectories a run by t-SNE of TF-IDF."),
+    ] = None,
+    embedder: Annotated[
+        str | None, typer.Option(help="Folder of an embedding model for --tsne, in TF-IDF's place.")
+    ] = None,
     overwrite: Overwrite = False,
     as_json: Annotated[
         bool | None, typer.Option("--json/--table", help="Else a table on a terminal only.")
@@ -365,6 +379,7 @@ def metrics(
       tir metrics judged.jsonl --by task --by made.model --fail-under correct.low=0.5 --json
       tir metrics after.jsonl --compare before.jsonl --fail-under compare/correct.low=-0.02
       tir metrics judged.jsonl --graders recorded,math --disagreements split.jsonl
+      tir metrics after.jsonl --compare before.jsonl --plot runs.html --tsne 500
     """
     from tircli.stages import metrics as stage
 

@@ -47,6 +47,11 @@ def show(value: Any) -> str:
     return "null" if value is ABSENT else json.dumps(value, ensure_ascii=False, sort_keys=True)
 
 
+def name_of(trajectory: Trajectory, field: str) -> str:
+    """The slice that the trajectory is in: `task=math`, or `task=math,made.model=x`."""
+    return ",".join(f"{part}={show(value_of(trajectory, part))}" for part in field.split(","))
+
+
 class Slices(Generic[Part]):
     """The parts of every field of `by`, made by `make` when a value is first seen."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from tircli import jsonl
+from tircli import jsonl, plots
 from tircli.pareto import Sampler, filled
 from tircli.progress import Progress
 from tircli.records import Group
@@ -21,6 +21,7 @@ def run(
     keep_uniform: bool,
     pool: bool,
     report: str | None,
+    plot: str | None,
     overwrite: bool,
     on_error: str,
     quiet: bool,
@@ -28,6 +29,9 @@ def run(
     """Exit code of `tir pareto`."""
     skips = Skips(on_error)
     report_file = side_file("--report", report, overwrite)
+    picture = side_file("--plot", plot, overwrite)
+    if picture is not None:
+        plots.check("--plot", picture)
     sampler = Sampler(keep, keep_uniform=keep_uniform, pool=pool)
     progress = Progress(quiet=quiet)
     with jsonl.Writer(output, overwrite=overwrite) as writer, Spool(input) as spool:
@@ -50,6 +54,8 @@ def run(
     result = sampler.report()
     if report_file is not None:
         report_file.write_bytes(jsonl.encode(result))
+    if picture is not None:
+        plots.save(plots.pareto_figure(sampler.populations), picture, "tir pareto")
     if not quiet or result["shortfall"]:
         say(_summary(result))
     return 3 if skips.count else 0
