@@ -7,10 +7,8 @@ observation is encoded once, alone. Model text is never encoded.
 from __future__ import annotations
 
 import asyncio
-import copy
 import math
-import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 
 from tircli import protocols
 from tircli.budget import Budget, Counts, RunOver, Settings
@@ -26,6 +24,7 @@ from tircli.records import (
     TurnError,
     stable_seed,
 )
+from tircli.schedule import expand, run
 from tircli.tools import Tool, ToolResult
 from tircli.turns import Turn
 
@@ -33,62 +32,6 @@ __all__ = ["AfterTool", "AgentLoop", "Budget", "Counts", "RunOver", "Settings", 
 
 AfterTool = Callable[[Trajectory, ToolUse], "str | None"]
 """May give a text that is inserted after an observation."""
-
-
-def expand(questions: Iterable[Trajectory], k: int) -> Iterator[Trajectory]:
-    """Each question `k` times, as trajectories that have not begun; begun ones as they are."""
-    for question in questions:
-        if question.segments or question.stop is not None:
-            yield question
-            continue
-        for sample in range(k):
-            trajectory = copy.copy(question)
-            trajectory.id, trajectory.group = f"{question.group}#{sample}", question.group
-            trajectory.sample, trajectory.k, trajectory.segments = sample, k, []
-            trajectory.meta, trajectory.extra = dict(question.meta), dict(question.extra)
-            yield trajectory
-
-
-async def run(
-    trajectories: Iterable[Trajectory], loop: AgentLoop, concurrency: int
-) -> AsyncGenerator[Trajectory, None]:
-    """The trajectories, finished, in the order in which they end; `concurrency` at once.
-
-    Raises RunOver when a budget of the run is used up.
-    """
-    source = iter(trajectories)
-    ended: asyncio.Queue[Trajectory | Exception | None] = asyncio.Queue()
-
-    async def work() -> None:
-        try:
-            for item in source:
-                ended.put_nowait(await loop.finish(item))
-        except Exception as error:
-            ended.put_nowait(error)
-        else:
-            ended.put_nowait(None)
-
-    workers = [asyncio.create_task(work()) for _ in range(concurrency)]
-    seconds, start = loop.budget.seconds, time.monotonic()
-    left = len(workers)
-    try:
-        while left:
-            try:
-                spare = None if seconds is None else start + seconds - time.monotonic()
-                item = await asyncio.wait_for(ended.get(), spare)
-            except asyncio.TimeoutError:
-                raise RunOver(f"the run's {seconds:g} seconds are used up") from None
-            if item is None:
-                left -= 1
-            elif isinstance(item, Exception):
-                raise item
-            else:
-                yield item
-                loop.counts.check(Budget(errors=loop.budget.errors))
-    finally:
-        for worker in workers:
-            worker.cancel()
-        await asyncio.gather(*workers, return_exceptions=True)
 
 
 class AgentLoop:
@@ -170,10 +113,15 @@ class AgentLoop:
                 segment.token_ids = self.engine.encode(segment.text)
 
     def _prompt(self, trajectory: Trajectory) -> Segment:
-        native = not has_ids(self.engine) and getattr(self.engine, "native_calls", False)
+        native = not has_ids(self.engine) and self.protocol.tool_message
         prompt = protocols.messages(self.protocol, trajectory.question, native=native)
         functions = [f for f in self.protocol.functions if f["tool"] in self.tools]
-        segment = prompt_segment(self.engine, prompt, functions)
+        segment = prompt_segment(self.engine, prompt, functions, native=native)
+        if "messages" in segment.extra and not native:
+            raise InputError(
+                f"--protocol {self.protocol.name}: it goes on inside a chat turn, which needs the "
+                "chat template; add --engine-option tokenizer=FOLDER or choose --protocol tools"
+            )
         context, n_tokens = self.engine.context, len(segment.token_ids or ())
         if context is not None and n_tokens >= context:
             what = (

@@ -95,7 +95,10 @@ class Engine(Protocol):
 
 
 class TextEngine(Protocol):
-    """An Engine whose `ids` is False: render and encode give None for the ids."""
+    """An Engine whose `ids` is False: render, render_turn and encode give None for the ids."""
+
+    can_render: bool
+    """False: it has no chat template, chats are sent as messages."""
 
     async def generate_text(self, segments: Sequence[Segment], sampling: Sampling) -> Completion:
         """The continuation of `segments`. Raises as `Engine.generate`."""
@@ -107,14 +110,24 @@ def has_ids(engine: Engine) -> bool:
 
 
 def prompt_segment(
-    engine: Engine, prompt: str | list[Message], functions: Sequence[Json] = ()
+    engine: Engine,
+    prompt: str | list[Message],
+    functions: Sequence[Json] = (),
+    *,
+    native: bool = False,
 ) -> Segment:
-    """The first segment of a trajectory; without ids it keeps its messages and functions."""
-    text, ids = engine.render(prompt)
-    segment = Segment("prompt", text, ids)
-    if not has_ids(engine) and not isinstance(prompt, str):
-        segment.extra = {"messages": prompt} | ({"functions": list(functions)} if functions else {})
-    return segment
+    """The first segment of a trajectory.
+
+    `native`: a TextEngine sends it as messages and describes the `functions` itself; the segment
+    keeps both for the requests to come.
+    """
+    if has_ids(engine) or isinstance(prompt, str):
+        return Segment("prompt", *engine.render(prompt))
+    if cast(TextEngine, engine).can_render and not native:
+        return Segment("prompt", *engine.render(prompt))
+    text = "\n".join(f"[{message['role']}]\n{message['content']}" for message in prompt)
+    described: Json = {"functions": list(functions)} if functions else {}
+    return Segment("prompt", text, extra={"messages": prompt} | described)
 
 
 async def continued(engine: Engine, segments: Sequence[Segment], sampling: Sampling) -> Completion:

@@ -20,8 +20,9 @@ try:
     from transformers.utils import logging as transformers_logging
 except ImportError as _error:
     raise MissingExtra(f"engine hf needs {_error.name}; pip install 'tircli[local]'") from _error
+from tircli.engines.folder import first_line, source
 from tircli.engines.hf_batch import Batch, Row
-from tircli.engines.tokens import Tokens, first_line, source
+from tircli.engines.tokens import Tokens
 
 PREFILL_TOKENS = 32768
 """Most prompt tokens, padding included, that one forward pass reads."""
