@@ -85,18 +85,15 @@ def _plan(
     judge: str,
     second_opinion: bool,
     redundancy: bool,
-    judge_engine: str,
     judge_model: str | None,
-    judge_url: list[str] | None,
-    judge_api_key_env: str | None,
     reward: str | None,
     calls_table: str | None,
     **options: Any,
 ) -> _Plan:
-    """The plan of the options; `options` are the fields of Asking and of rewards.Settings."""
-    asking = Asking(**{f.name: options.pop(f.name) for f in fields(Asking)})
-    settings = rewards.Settings(**options)
+    """The plan of the options; what is not named here is of the model or of the reward."""
+    settings = rewards.Settings(**{f.name: options.pop(f.name) for f in fields(rewards.Settings)})
     settings.check_used_by(reward)
+    asking = Asking(**{f.name: options.pop(f.name) for f in fields(Asking)})
     asks = {"--judge llm": judge == "llm", "--second-opinion": second_opinion}
     asks |= {"--redundancy": redundancy}
     _check_model(asks, judge_model, audit, asking)
@@ -105,20 +102,13 @@ def _plan(
     made: Json = {"judge": judge}
     llm = None
     if judge_model is not None:
-        if judge_url and judge_engine != "openai":
-            raise InputError("--judge-url: only --judge-engine openai has servers")
-        builder = Builder(
-            judge_engine,
-            judge_model,
-            base_urls=judge_url or [],
-            api_key_env=judge_api_key_env,
-            concurrency=concurrency,
-        )
+        builder = _builder(judge_model, concurrency, **options)
         llm = LLMJudge(builder.build, asking, concurrency)
-    if any(asks.values()):
-        made |= {"engine": judge_engine, "model": judge_model} | asking.changed()
-        made |= {"second_opinion": True} if second_opinion else {}
-        made |= {"redundancy": True} if redundancy else {}
+        if any(asks.values()):
+            flags = {"second_opinion": second_opinion, "redundancy": redundancy}
+            made |= {flag: True for flag, given in flags.items() if given}
+            made |= {"engine": options["judge_engine"], "model": judge_model}
+            made |= builder.made | asking.changed()
     panel = Panel(judge, llm, second_opinion=second_opinion, redundancy=redundancy, warn=say)
     table = CallsTable(calls_table)
     if reward is None:
@@ -129,6 +119,27 @@ def _plan(
         rewards.fill(group, pay, settings, table.table, skips.action)
 
     return _Plan(panel, fill, table, made | {"reward": reward} | settings.changed())
+
+
+def _builder(
+    model: str,
+    concurrency: int,
+    *,
+    judge_engine: str,
+    judge_url: list[str] | None,
+    judge_api_key_env: str | None,
+    judge_option: list[str] | None,
+) -> Builder:
+    if judge_url and judge_engine != "openai":
+        raise InputError("--judge-url: only --judge-engine openai has servers")
+    return Builder(
+        judge_engine,
+        model,
+        judge_option or (),
+        base_urls=judge_url or (),
+        api_key_env=judge_api_key_env,
+        concurrency=concurrency,
+    )
 
 
 def _check_model(asks: dict[str, bool], model: str | None, audit: bool, asking: Asking) -> None:
