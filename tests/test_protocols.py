@@ -76,6 +76,9 @@ def test_several_tool_calls_of_one_turn_keep_their_own_faults():
         ("torl", "\\boxed{007} check \\boxed{\\text{007}}", ("007", None)),
         ("torl", "\\boxed{\\{1,2\\}}", ("\\{1,2\\}", None)),
         ("tools", "It is Paris.", ("It is Paris.", None)),
+        ("et", "<think><answer>\\boxed{3}</answer></think>", (None, None)),
+        ("et", "<python>print('<answer>3</answer>')</python>", (None, None)),
+        ("torl", "\\boxed{4}\n```python\nprint(r'\\boxed{5}')\n```\n", ("4", None)),
     ],
 )
 def test_predictions(protocol, text, prediction):
@@ -92,6 +95,12 @@ def test_predictions(protocol, text, prediction):
         ("<think>a</think><answer>\\boxed{1}</answer> so", ["text_after_answer"]),
         ("<think>a</think><python>1<answer>\\boxed{1}</answer>", ["unclosed_call"]),
         ("<think>a</think><result>5</result><answer>\\boxed{1}</answer>", ["self_written_result"]),
+        ("<think>use <search>, not <result></think><answer>\\boxed{1}</answer>", []),
+        ("<think><answer>\\boxed{1}</answer></think>", ["no_answer"]),
+        (
+            "<think>a</think><python>1</python><answer>\\boxed{1}</answer>",
+            ["call_without_result"],
+        ),
     ],
 )
 def test_each_breach_of_the_form_has_a_name(text, names):

@@ -5,6 +5,7 @@ A protocol is data: a TOML file under templates/protocols/, or the user's own by
 
 from __future__ import annotations
 
+import itertools
 import re
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,6 +16,9 @@ from tircli import templates
 from tircli.records import InputError, Json, Trajectory
 from tircli.tools import View
 from tircli.tools.search import View as SearchView
+
+_THOUGHT = r"<think>.*?(?:</think>|\Z)"
+"""What a model thinks: a tag that is mentioned there is no call and no answer."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +71,7 @@ class Protocol:
 
     def parse(self, text: str) -> list[Call] | Answer:
         """The calls of a turn, or its answer; an empty list if it holds neither."""
-        visible = _blank(text, r"<think>.*?(?:</think>|\Z)")
+        visible = _blank(text, _THOUGHT)
         answered = re.search(r"<answer>.*?</answer>", visible, re.S)
         stop_at = answered.start() if answered and "answer" in self.answer else len(text)
         found = [call for detector in self.calls for call in _detect(detector, text, visible)]
@@ -87,10 +91,11 @@ class Protocol:
 
         The last box counts; one that never closes gives `(None, "unterminated_box")`.
         """
+        text = self._blank_calls(text)
         for kind in self.answer:
             body: str | None = text
             if kind == "answer":
-                bodies = re.findall(r"<answer>(.*?)</answer>", text, re.S)
+                bodies = re.findall(r"<answer>(.*?)</answer>", _blank(text, _THOUGHT), re.S)
                 body = bodies[-1] if bodies else None
                 if body is not None and "\\boxed" not in body:
                     return _clean(body) or None, None
@@ -99,6 +104,14 @@ class Protocol:
             if body is not None and "\\boxed" in body:
                 return last_boxed(body)
         return None, None
+
+    def _blank_calls(self, text: str) -> str:
+        """`text` without its calls: a box or a tag in a program's string is no answer."""
+        visible = _blank(text, _THOUGHT)
+        for detector in self.calls:
+            for call in _detect(detector, text, visible):
+                text = text[: call.start] + " " * (call.end - call.start) + text[call.end :]
+        return text
 
     def hidden_stop(self, text: str, stops: tuple[str, ...]) -> str | None:
         """The stop string that ended `text`, where a server tells neither it nor its name.
@@ -118,29 +131,31 @@ class Protocol:
 
     def violations(self, trajectory: Trajectory) -> list[str]:
         """The names of all breaches of the form (SPEC 2.5); empty = well formed."""
-        text = trajectory.model_text
+        text = "".join(_blank(s.text, _THOUGHT) for s in trajectory.segments if s.role == "model")
+        plain = self._blank_calls(text)
         names = []
         if self.name == "et":
-            names += _think_violations(text)
-            answers = re.findall(r"<answer>(.*?)</answer>", text, re.S)
-            if len(answers) != 1:
-                names.append("no_answer" if not answers else "several_answers")
-            else:
-                if not text.rstrip().endswith("</answer>"):
-                    names.append("text_after_answer")
-                if answers[0].count("\\boxed{") != 1:
-                    names.append("no_single_box")
-                if re.search(r"</?(think|python|search|result|answer)>", answers[0]):
-                    names.append("tag_in_answer")
+            names += _think_violations(trajectory.model_text) + _answer_violations(plain)
         elif trajectory.prediction is None:
             names.append("no_answer")
-        for detector in self.calls:
-            opened, closed = text.count(detector["open"]), text.count(detector["close"])
-            if detector["open"].startswith("<") and opened != closed:
-                names.append("unclosed_call")
-        if re.search(r"<result>|<information>|<interpreter>|```output\n", text):
+        tags = [detector for detector in self.calls if detector["open"].startswith("<")]
+        if any(detector[end] in plain for detector in tags for end in ("open", "close")):
+            names.append("unclosed_call")
+        if not self._answered_calls(trajectory):
+            names.append("call_without_result")
+        if re.search(r"<result>|<information>|<interpreter>|```output\n", plain):
             names.append("self_written_result")
         return names
+
+    def _answered_calls(self, trajectory: Trajectory) -> bool:
+        """True if each turn's calls, but for those after the answer, have their results."""
+        segments = trajectory.segments
+        for i, segment in enumerate(segments):
+            found = self.parse(segment.text) if segment.role == "model" else []
+            results = itertools.takewhile(lambda s: s.role == "tool", segments[i + 1 :])
+            if isinstance(found, list) and len(found) > sum(1 for _ in results):
+                return False
+        return True
 
 
 def _think_violations(text: str) -> list[str]:
@@ -149,6 +164,19 @@ def _think_violations(text: str) -> list[str]:
         names.append("unbalanced_think")
     if "<think>" not in text:
         names.append("no_think")
+    return names
+
+
+def _answer_violations(text: str) -> list[str]:
+    """Breaches of: one answer, at the end, with one box and no other tag in it."""
+    answers = re.findall(r"<answer>(.*?)</answer>", text, re.S)
+    if len(answers) != 1:
+        return ["several_answers" if answers else "no_answer"]
+    names = [] if text.rstrip().endswith("</answer>") else ["text_after_answer"]
+    if answers[0].count("\\boxed{") != 1:
+        names.append("no_single_box")
+    if re.search(r"</?(think|python|search|result|answer)>", answers[0]):
+        names.append("tag_in_answer")
     return names
 
 
