@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from tircli import jsonl
 from tircli.records import RecordError
 from tircli.tools.search.corpus import titled
-from tircli.tools.search.searcher import Hit
+from tircli.tools.search.searcher import Found, Hit
 
 
 class Fake:
@@ -29,7 +29,7 @@ class Fake:
         self.asked: list[list[str]] = []
         self._answers, self._faults = answers, list(faults)
 
-    async def search(self, queries: list[str], k: int) -> list[list[Hit]]:
+    async def search(self, queries: list[str], k: int) -> list[Found]:
         """See Backend."""
         self.asked.append(queries)
         if self._faults:

@@ -17,7 +17,7 @@ import msgspec
 
 from tircli.records import InputError, ToolUnavailable
 from tircli.tools.search.corpus import Passage, titled
-from tircli.tools.search.searcher import Hit
+from tircli.tools.search.searcher import Found, Hit
 
 SECONDS = 30.0
 """Of one request."""
@@ -101,13 +101,13 @@ class Http:
         self.batch, self._form = forms[form]
         self._client = client or Client()
 
-    async def search(self, queries: list[str], k: int) -> list[list[Hit]]:
+    async def search(self, queries: list[str], k: int) -> list[Found]:
         """See Backend. One query that the server refuses does not take the others with it."""
         try:
             found = await self._form(queries, k)
-        except Refused:
+        except Refused as error:
             if len(queries) == 1:
-                raise
+                return [error]
             return [(await self.search([query], k))[0] for query in queries]
         if not isinstance(found, list) or len(found) != len(queries):
             raise self._strange(found)

@@ -7,6 +7,7 @@ from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple, Protocol
 
+from tircli.records import ToolUnavailable
 from tircli.tools.search.cache import Cache
 from tircli.tools.search.corpus import Passage
 
@@ -17,6 +18,10 @@ class Hit(NamedTuple):
     passage: Passage
     score: float | None = None
     """None where the backend tells none."""
+
+
+Found = list[Hit] | ToolUnavailable
+"""What came of one query of a batch; the fault where it alone was refused."""
 
 
 class Local(Protocol):
@@ -43,7 +48,7 @@ class Backend(Protocol):
     batch: int
     """Queries of a batch at most."""
 
-    async def search(self, queries: list[str], k: int) -> list[list[Hit]]:
+    async def search(self, queries: list[str], k: int) -> list[Found]:
         """As `Local.search`. Raises ToolUnavailable for a fault that may pass."""
 
     async def aclose(self) -> None:
@@ -60,10 +65,10 @@ class InThread:
         self.name, self.digest = local.name, local.digest
         self._thread = ThreadPoolExecutor(1, f"search-{local.name}")
 
-    async def search(self, queries: list[str], k: int) -> list[list[Hit]]:
+    async def search(self, queries: list[str], k: int) -> list[Found]:
         """See Backend."""
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._thread, self._local.search, queries, k)
+        return [*await loop.run_in_executor(self._thread, self._local.search, queries, k)]
 
     async def aclose(self) -> None:
         """See Backend."""
@@ -126,16 +131,23 @@ class Searcher:
         try:
             found = await self.backend.search(queries, k)
             for query, future, hits in zip(queries, futures, found, strict=True):
+                if isinstance(hits, ToolUnavailable):
+                    _fail(future, hits)
+                    continue
                 self.cache.put((self.backend.name, self.backend.digest, query, k), hits)
                 if not future.done():
                     future.set_result(hits)
         except Exception as error:
             for future in futures:
-                if not future.done():
-                    future.set_exception(error)
-                    future.exception()  # Seen: whoever asked may be gone.
+                _fail(future, error)
         finally:
             for future in futures:
                 future.cancel()  # Those without an answer: the task was cancelled.
             for query in queries:
                 del self._asked[query, k]
+
+
+def _fail(future: asyncio.Future[list[Hit]], error: Exception) -> None:
+    if not future.done():
+        future.set_exception(error)
+        future.exception()  # Seen: whoever asked may be gone.

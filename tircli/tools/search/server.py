@@ -44,12 +44,12 @@ class SearchServer(ThreadingHTTPServer):
     request_queue_size = 256
 
     def __init__(self, address: tuple[str, int], searcher: Searcher, topk: int) -> None:
-        super().__init__(address, Handler)
         self.searcher, self.topk = searcher, topk
         self._free = threading.BoundedSemaphore(MAX_CONNECTIONS)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
+        super().__init__(address, Handler)  # Calls server_close where the port is taken.
 
     def search(self, queries: list[str], k: int) -> list[list[Hit]]:
         """The hits of each query, from the thread of any connection."""

@@ -9,7 +9,7 @@ from typing import Any
 from tircli.records import InputError, ToolUnavailable
 from tircli.tools.search.corpus import Passage
 from tircli.tools.search.http import Client
-from tircli.tools.search.searcher import Hit
+from tircli.tools.search.searcher import Found, Hit
 
 SERPER = "https://google.serper.dev/search"
 KEY = "SERPER_API_KEY"
@@ -25,7 +25,7 @@ class _Web:
         self.digest = self._url = url
         self._client = client or Client()
 
-    async def search(self, queries: list[str], k: int) -> list[list[Hit]]:
+    async def search(self, queries: list[str], k: int) -> list[Found]:
         """See Backend."""
         return list(await asyncio.gather(*(self._search(query, k) for query in queries)))
 
@@ -65,7 +65,7 @@ class Serper(_Web):
         body = {"q": query, "num": k}
         reply = await self._client.ask("POST", self._url, json=body, headers=headers)
         # An answer without pages leaves the list out.
-        pages = reply.get("organic", []) if isinstance(reply, dict) else reply
+        pages = reply.get("organic", []) if isinstance(reply, dict) else None
         return self._hits(pages, k, "link", "snippet")
 
 
@@ -82,5 +82,5 @@ class SearXNG(_Web):
     async def _search(self, query: str, k: int) -> list[Hit]:
         request = {"q": query, "format": "json"}
         reply = await self._client.ask("GET", self._url, params=request)
-        pages = reply.get("results") if isinstance(reply, dict) else reply
+        pages = reply.get("results") if isinstance(reply, dict) else None
         return self._hits(pages, k, "url", "content")
