@@ -1,0 +1,507 @@
+"""Runs the programs of tests/attacks against the sandbox, and without one, and looks for harm.
+
+Line 1 of a program says what a right sandbox must do. Line 2 is `# control: HOW: ...`, what shows
+that it harms where there is no sandbox: `breach` (it says BREACH, springs a trap or harms its
+parent), `overruns`, `floods`, `leaves` (a process), `crash`, `differs` (two runs do), `pool` (it
+harms a naive warm worker), `root` before one of them (only where root runs it), or `none` with the
+reason. Then, where they apply: `# expect:` the statuses that are right, `# keeps:` text that must
+be in the output, `# bounded:` the most characters of output, `# needs:` a machine, `# same:` twice.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import platform
+import re
+import select
+import shutil
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from attacks_child import CONFIGS, FLOOD, UID, descendants
+
+CHILD = Path(__file__).with_name("attacks_child.py")
+OWN = Path(__file__).with_name("attacks")
+SECONDS, CPU_SECONDS = 1.5, 0.5
+PATIENCE = 20.0
+"""Seconds until a call that has not come back counts as hung, on a busy machine too."""
+BREACH = re.compile(r"^(BREACH|PWNED).*", re.MULTILINE)
+
+PLAIN_HEALTH = """
+import colorsys, decimal, fractions, gc, json, math, os, random, re, signal, sys, threading
+print(int("4") + 5, 6 * int("7"), len("abc"), sum(map(int, "123")), math.pi, json.dumps({"a": [1]}))
+print(fractions.Fraction(1, 3) + 1, decimal.Decimal(1) / 3, re.findall("a+", "baab"))
+print(colorsys.rgb_to_hls(1, 0, 0), hash((1, 2)), len(sorted(sys.path)), len(sys.meta_path))
+print(sys.getrecursionlimit(), sys.getswitchinterval(), gc.isenabled(), threading.active_count())
+print(sorted(os.environ.items()), sys.gettrace(), sys.getprofile(), sys.dont_write_bytecode)
+print(signal.getsignal(signal.SIGINT), signal.pthread_sigmask(signal.SIG_BLOCK, []))
+def is_open(fd):
+    try:
+        return os.fstat(fd) is not None
+    except OSError:
+        return False
+print([fd for fd in range(64) if is_open(fd)], os.get_blocking(1), os.getpriority(0, 0))
+sys.modules.pop("colorsys")
+"healthy"
+"""
+HEALTH = (
+    """
+import random, numpy, sympy
+x = sympy.Symbol("x")
+print(sympy.integrate(x**2, x), sympy.factor(x**2 - 1), sympy.Integer(2) + 3, numpy.arange(4).sum())
+print(hash("tir"), random.random(), numpy.random.rand(), numpy.geterr())
+"""
+    + PLAIN_HEALTH
+)
+
+
+FILES_OPEN = "neither a mount namespace nor Landlock: what the user may read is read"
+OPEN = {
+    ("mnt",): {"138_metadata_of_files": "Landlock does not cover stat and statfs"},
+    ("mnt", "landlock"): dict.fromkeys(
+        (
+            "056_read_secret",
+            "057_read_home",
+            "058_environment",
+            "059_proc_peek",
+            "061_symbolic_links",
+            "064_devices",
+            "069_poison_installation",
+            "081_foreign_memory",
+            "096_own_landlock",
+            "126_watch_files",
+        ),
+        FILES_OPEN,
+    ),
+}
+"""Layers that are missing -> the attacks that then get through, and why."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """One hostile program."""
+
+    name: str
+    source: str
+    must: str
+    control: tuple[str, ...] = ("none",)
+    why: str = ""
+    expect: tuple[str, ...] = ()
+    keeps: str = ""
+    bounded: int | None = None
+    same: bool = False
+    needs: str = ""
+
+    def missing(self) -> str | None:
+        """What this machine lacks for it, or None."""
+        here = platform.machine()
+        return f"needs {self.needs}, this is {here}" if self.needs not in ("", here) else None
+
+
+def read(path: Path) -> Program:
+    """The program in `path`, with what its first lines say."""
+    source = path.read_text(encoding="utf-8")
+    said = dict(re.findall(r"^# (\w+): (.*)$", source, re.MULTILINE))
+    how, _, why = said.get("control", "none: not ours").partition(": ")
+    return Program(
+        name=path.stem,
+        source=source,
+        must=said["must"],
+        control=tuple(how.split()),
+        why=why,
+        expect=tuple(said.get("expect", "").split()),
+        keeps=said.get("keeps", ""),
+        bounded=int(said["bounded"]) if "bounded" in said else None,
+        same="same" in said,
+        needs=said.get("needs", ""),
+    )
+
+
+def programs(folder: Path = OWN) -> list[Program]:
+    """All programs of a folder, by name."""
+    return [read(path) for path in sorted(folder.glob("*.py"))]
+
+
+class Trap:
+    """A folder of canaries, listeners and secrets; says what was touched."""
+
+    def __init__(self) -> None:
+        self.secret = "canary-" + os.urandom(12).hex()
+        self.folder = Path(tempfile.mkdtemp(prefix="tir-trap-", dir="/tmp"))
+        self.can = self.folder / "can"
+        self.tcp, self.udp = self._listeners()
+        self.port = self.tcp.getsockname()[1]
+        self.abstract = socket.socket(socket.AF_UNIX)
+        self.abstract.bind(f"\0tir-attack-{self.port}")
+        self.work = self.folder / "work"
+        self.work.mkdir()
+        self._set()
+        self.abstract.listen()
+        for listener in (self.tcp, self.udp, self.abstract):
+            listener.setblocking(False)
+        for path in (self.folder, self.work):
+            path.chmod(0o777)
+
+    @staticmethod
+    def _listeners() -> tuple[socket.socket, socket.socket]:
+        """A TCP and a UDP socket on one port of the loopback."""
+        while True:
+            tcp, udp = socket.socket(), socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+            tcp.bind(("127.0.0.1", 0))
+            try:
+                udp.bind(tcp.getsockname())
+            except OSError:
+                tcp.close()
+                udp.close()
+                continue
+            tcp.listen(64)
+            return tcp, udp
+
+    def _set(self) -> None:
+        """Make the canaries, open to every user: nothing but the sandbox protects them."""
+        if hasattr(self, "door"):
+            self.door.close()
+            shutil.rmtree(self.can, ignore_errors=True)
+        (self.can / "keep").mkdir(parents=True)
+        (self.can / "keep/a.txt").write_text("keep me\n")
+        (self.can / "secret.txt").write_text(self.secret + "\n")
+        self.door = socket.socket(socket.AF_UNIX)
+        self.door.bind(str(self.can / "door"))
+        self.door.listen()
+        self.door.setblocking(False)
+        owner = UID if os.getuid() == 0 else os.getuid()
+        for path in (self.can, *self.can.rglob("*")):
+            path.chmod(0o777 if path.is_dir() else 0o666)
+            os.chown(path, owner, -1)
+        self.before = self._look()
+
+    def _look(self) -> list[tuple[Any, ...]]:
+        """Everything about every canary that a program could change."""
+        seen: list[tuple[Any, ...]] = []
+        if not self.can.exists():
+            return seen
+        for path in sorted([self.can, *self.can.rglob("*")]):
+            about = path.lstat()
+            text = path.read_bytes() if stat.S_ISREG(about.st_mode) else b""
+            names = os.listxattr(path, follow_symlinks=False)
+            same = (about.st_mode, about.st_uid, about.st_gid, about.st_nlink, about.st_mtime_ns)
+            seen.append((str(path), text, names, *same))
+        return seen
+
+    def fill(self, source: str, pid: int) -> str:
+        """`source` with its placeholders replaced."""
+        for mark, text in (("CAN", self.can), ("PORT", self.port), ("PPID", pid)):
+            source = source.replace(f"@{mark}@", str(text))
+        return source
+
+    def sprung(self) -> list[str]:
+        """What was touched since the last time; the trap is set anew."""
+        found = []
+        if self._look() != self.before:
+            found.append("a canary file was changed")
+            self._set()
+        for name, listener in (("TCP", self.tcp), ("unix", self.door), ("abstract", self.abstract)):
+            with contextlib.suppress(BlockingIOError):
+                listener.accept()[0].close()
+                found.append(f"the {name} listener was reached")
+        with contextlib.suppress(BlockingIOError):
+            self.udp.recv(100)
+            found.append("a datagram came")
+        for folder in ("/tmp", "/var/tmp", "/dev/shm"):
+            for path in Path(folder).glob(f"tir-attack*{self.port}*"):
+                found.append(f"{path} was made")
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+        return found
+
+    def close(self) -> None:
+        """Remove it all."""
+        for listener in (self.tcp, self.udp, self.door, self.abstract):
+            listener.close()
+        shutil.rmtree(self.folder)
+
+
+@contextlib.contextmanager
+def bait(trap: Trap) -> Iterator[dict[str, Any]]:
+    """Arguments of Popen: the secret in the environment and in open descriptors, a bad folder."""
+    fd = os.open(trap.can / "secret.txt", os.O_RDWR)
+    far, near = socket.socketpair()
+    try:
+        for number in (fd, near.fileno()):
+            os.set_inheritable(number, True)
+        home = str(trap.work)
+        env = dict(os.environ, TIR_TEST_SECRET=trap.secret, HOME=home, PYTHONDONTWRITEBYTECODE="1")
+        yield {"pass_fds": (fd, near.fileno()), "env": env, "cwd": home}
+    finally:
+        os.close(fd)
+        far.close()
+        near.close()
+
+
+class Gone(Exception):
+    """A process of the harness that does not answer."""
+
+
+class Lines:
+    """A process that answers each JSON line with one."""
+
+    def __init__(self, command: list[str], reads: int | None = None, **popen: Any) -> None:
+        self.log = tempfile.TemporaryFile()  # noqa: SIM115 (closed in close)
+        self.process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE if reads is None else self.log,
+            stderr=self.log,
+            start_new_session=True,
+            **popen,
+        )
+        assert self.process.stdin is not None
+        self.input = self.process.stdin
+        self.reader = self.process.stdout.fileno() if self.process.stdout else reads
+        self.rest = b""
+
+    def ask(self, code: str, seconds: float) -> dict[str, Any]:
+        """The answer; Gone where none comes, or none that is JSON."""
+        return self.ask_all([code], seconds)[0]
+
+    def ask_all(self, codes: list[str], seconds: float) -> list[dict[str, Any]]:
+        """The answers to questions that are asked at once, in their order."""
+        self.send(*codes)
+        end = time.monotonic() + seconds
+        return [self._answer(end) for _ in codes]
+
+    def send(self, *codes: str) -> None:
+        """Ask, and don't wait."""
+        try:
+            for code in codes:
+                self.input.write(json.dumps({"code": code}).encode() + b"\n")
+            self.input.flush()
+        except BrokenPipeError as error:
+            raise Gone(f"the process ended: {self.said()}") from error
+
+    def _answer(self, end: float) -> dict[str, Any]:
+        while b"\n" not in self.rest:
+            if not select.select([self.reader], [], [], max(0, end - time.monotonic()))[0]:
+                raise Gone(f"no answer in time: {self.said()}")
+            data = os.read(self.reader, 1 << 16)
+            if not data or len(self.rest) > 8 * FLOOD:
+                raise Gone(f"the process ended or went mad: {self.said()}")
+            self.rest += data
+        line, _, self.rest = self.rest.partition(b"\n")
+        try:
+            return dict(json.loads(line))
+        except (ValueError, RecursionError) as error:
+            raise Gone(f"no JSON: {line[:100]!r}") from error
+
+    def said(self) -> str:
+        """The end of what it wrote on stderr."""
+        self.log.seek(max(0, os.fstat(self.log.fileno()).st_size - 2000))
+        return self.log.read().decode("utf-8", "replace")
+
+    def close(self, patient: bool = True) -> None:
+        """End it and all that it started."""
+        with contextlib.suppress(BrokenPipeError):
+            self.input.close()
+        if patient:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.wait(5)
+        for pid in (*descendants(self.process.pid), self.process.pid):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        self.process.wait()
+        if self.process.stdout:
+            self.process.stdout.close()
+        self.log.close()
+
+
+class Harness:
+    """One sandbox in one configuration, with a trap around it."""
+
+    def __init__(self, config: str = "own", **options: Any) -> None:
+        self.trap, self.config = Trap(), config
+        self.options = {"layers": CONFIGS[config].layers, **options}
+        self.start()
+
+    def start(self) -> None:
+        """A new process with the tool in it, shown to be healthy."""
+        serve = [sys.executable, str(CHILD), "serve", str(SECONDS), str(CPU_SECONDS)]
+        command = [*serve, json.dumps(self.options)]
+        if self.config != "own":
+            command = [sys.executable, str(CHILD), "confine", self.config, *command]
+        with bait(self.trap) as popen:
+            self.lines = Lines(command, **popen)
+        try:
+            self.healthy = self.lines.ask(HEALTH, 60)
+            if self.healthy["status"] != "ok":
+                raise Gone(f"the sandbox is not well at its start: {self.healthy}")
+        except Gone:
+            self.lines.close()
+            self.trap.close()
+            raise
+        self.size = len(descendants(self.lines.process.pid))
+
+    def run(self, program: Program) -> list[str]:
+        """What the program achieved against the sandbox that it must not; empty where it held."""
+        source = self.trap.fill(program.source, self.lines.process.pid)
+        begun = time.monotonic()
+        try:
+            reply = self.lines.ask(source, PATIENCE)
+            faults = self.judge(program, reply)
+            if program.same and self.lines.ask(source, PATIENCE)["output"] != reply["output"]:
+                faults.append("another text the second time")
+            if time.monotonic() - begun > PATIENCE / 2:
+                faults.append(f"took {time.monotonic() - begun:.1f} s")
+            faults += self.trap.sprung()
+            after = self.lines.ask(HEALTH, PATIENCE)
+            if (after["status"], after["output"]) != ("ok", self.healthy["output"]):
+                faults.append(f"the next call is not clean: {after}")
+            faults += self.left()
+        except Gone as error:
+            faults = [f"the harness lost its tool: {error}", *self.trap.sprung()]
+            self.lines.close()
+            self.start()
+        return faults
+
+    def known(self, program: Program) -> str | None:
+        """Why the program is known to get through where this sandbox lacks layers."""
+        layers = self.healthy["layers"]
+        for missing, names in OPEN.items():
+            on = [n for n in missing if layers.get(n) and not isinstance(layers[n], str)]
+            if not on and program.name in names:
+                return names[program.name]
+        return None
+
+    def judge(self, program: Program, reply: dict[str, Any]) -> list[str]:
+        """What is wrong with the reply itself."""
+        whole, output = json.dumps(reply, ensure_ascii=False), str(reply["output"])
+        stdout = str(reply["extra"].get("stdout") or "")
+        faults = [line.group() for line in BREACH.finditer(output + "\n" + stdout)]
+        if reply["status"] == "unavailable":
+            faults.append(f"the sandbox died: {whole[:300]}")
+        elif program.expect and reply["status"] not in program.expect:
+            faults.append(f"status {reply['status']}, not {' or '.join(program.expect)}: {output}")
+        if program.keeps not in output:
+            faults.append(f"{program.keeps!r} is not in the output: {output[:300]!r}")
+        if self.trap.secret in whole:
+            faults.append(f"the secret is in the reply: {output[:300]}")
+        if program.bounded is not None and len(output) > program.bounded:
+            faults.append(f"{len(output)} characters of output")
+        return faults
+
+    def left(self) -> list[str]:
+        """Processes that are left after a call, given a moment to go."""
+        end = time.monotonic() + 3
+        while len(now := descendants(self.lines.process.pid)) > self.size:
+            if time.monotonic() > end:
+                return [f"processes left: {now}"]
+            time.sleep(0.02)
+        return []
+
+    def close(self) -> None:
+        """End the sandbox, remove the trap."""
+        self.lines.close()
+        self.trap.close()
+
+    def __enter__(self) -> Harness:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def unmet(config: str) -> str | None:
+    """Why `config` can't be made here, or None."""
+    if config == "own":
+        return None
+    if sys.platform != "linux" or platform.machine() not in ("x86_64", "aarch64"):
+        return "needs Linux on x86_64 or aarch64"
+    if os.getuid() != 0 and config == "user":
+        return "is what this run is: an ordinary user"
+    if os.getuid() != 0 and not (CONFIGS[config].user or not CONFIGS[config].container):
+        return "needs root, to become a root with fewer capabilities"
+    return None
+
+
+def plain(program: Program, trap: Trap, seconds: float) -> dict[str, Any]:
+    """What the program does to plain `python -c`, and to the process that started it."""
+    with bait(trap) as popen:
+        command = [sys.executable, str(CHILD), "control", str(seconds)]
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            **popen,
+        )
+    source = trap.fill(program.source, process.pid)
+    try:
+        out, _ = process.communicate(source.encode(), seconds + 3)
+        seen = json.loads(out) if out else {"harmed": f"ended by {process.returncode}", "text": ""}
+    except subprocess.TimeoutExpired:
+        seen = {"harmed": "stopped", "text": ""}
+    for pid in (*descendants(process.pid), process.pid):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    process.wait()
+    seen["sprung"] = trap.sprung()
+    seen["leaked"] = trap.secret in seen["text"]
+    for path in trap.work.iterdir():
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    return seen
+
+
+def naive(program: Program, trap: Trap) -> list[str]:
+    """What the program does to a naive warm worker: empty where nothing is to be seen."""
+    reader, writer = os.pipe()
+    with bait(trap) as popen:
+        popen["pass_fds"] = (*popen["pass_fds"], writer)
+        worker = Lines([sys.executable, str(CHILD), "pool", str(writer)], reader, **popen)
+    os.close(writer)
+    try:
+        health = HEALTH if "numpy" in program.source else PLAIN_HEALTH
+        healthy = worker.ask(health, PATIENCE)
+        reply = worker.ask(trap.fill(program.source, worker.process.pid), 4)
+        found = ["a forged report was taken"] if "FORGED" in json.dumps(reply) else []
+        if len(json.dumps(reply)) > FLOOD:
+            found.append("the report has no bound")
+        time.sleep(0.05)  # for timers
+        if worker.ask(health, 4) != healthy:
+            found.append("the next call is not clean")
+        return found
+    except Gone as error:
+        return [str(error)]
+    finally:
+        worker.close(patient=False)
+        os.close(reader)
+        trap.sprung()
+
+
+def works_without(program: Program, trap: Trap) -> str | None:
+    """Why the program's control does not show its harm, or None where it does."""
+    how = program.control[-1]
+    if how == "pool":
+        return None if naive(program, trap) else "the naive worker came to no harm"
+    seen = plain(program, trap, 1.5 if how == "overruns" else 15)
+    text = seen["text"]
+    shown = {
+        "breach": bool(
+            BREACH.search(text) or seen["sprung"] or seen["leaked"] or seen.get("harmed")
+        ),
+        "overruns": seen.get("overran"),
+        "floods": seen.get("flooded"),
+        "leaves": seen.get("left"),
+        "crash": (seen.get("returncode") or 0) < 0,
+        "differs": how == "differs" and plain(program, trap, 15)["text"] != text,
+    }
+    return None if shown[how] else f"{how} is not seen: {json.dumps(seen)[:1500]}"
