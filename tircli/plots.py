@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import html
 import io
-import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -81,24 +80,25 @@ def runs_figure(runs: dict[str, Json], points: Map | None = None) -> Any:
             f"--plot: {len(runs)} runs in one picture; at most {MOST_RUNS} can be told apart, "
             "choose a field of --by with fewer values"
         )
-    panels: list[tuple[Callable[..., None], Any, bool]] = [
-        (_radar, runs, True),
-        (_accuracy, runs, False),
-        (_question_calls, runs, False),
-        (_statuses, runs, False),
-    ]
+    figure = _figure(12, 9.6 if points is None else 15)
+    grid = figure.add_gridspec(2 if points is None else 3, 2)
+    _radar(figure.add_subplot(grid[0, 0], polar=True), runs)
+    _accuracy(figure.add_subplot(grid[0, 1]), runs)
+    _question_calls(figure.add_subplot(grid[1, 0]), runs)
+    _statuses(figure.add_subplot(grid[1, 1]), runs)
     if points is not None:
-        panels.append((_scatter, points, False))
-    columns = 2
-    rows = math.ceil(len(panels) / columns)
-    figure = _figure(12, 4.8 * rows)
-    for i, (draw, what, polar) in enumerate(panels):
-        wide = points is not None and i == len(panels) - 1
-        place = (rows, 1, rows) if wide else (rows, columns, i + 1)
-        draw(figure.add_subplot(*place, polar=polar), what)
+        _scatter(figure.add_subplot(grid[2, :]), points)
     if len(runs) > 1:
-        _legend(figure, list(runs))
+        _legend(figure, short_names(list(runs)))
     return figure
+
+
+def short_names(names: list[str]) -> list[str]:
+    """The names without the folders that all share: `a/x.jsonl`, `b/x.jsonl` of two paths."""
+    parts = [name.split("/") for name in names]
+    while len(parts[0]) > 1 and all(part[0] == parts[0][0] and len(part) > 1 for part in parts):
+        parts = [part[1:] for part in parts]
+    return ["/".join(part) for part in parts]
 
 
 def _figure(width: float, height: float) -> Any:
@@ -142,7 +142,7 @@ def _radar(axis: Any, runs: dict[str, Json]) -> None:
     labels = []
     for key in known:
         label = AXES[key]
-        labels.append(f"{label}\n(1 = {longest:.3g})" if key == "reasoning_length" else label)
+        labels.append(f"{label}\n(1 is {longest:.3g})" if key == "reasoning_length" else label)
     for i, found in enumerate(means.values()):
         values = [
             (found[key] or 0) / (longest if key == "reasoning_length" else 1) for key in known
@@ -153,7 +153,7 @@ def _radar(axis: Any, runs: dict[str, Json]) -> None:
     axis.set_theta_offset(np.pi / 2)
     axis.set_theta_direction(-1)
     axis.set_xticks(angles, labels, fontsize=9)
-    axis.tick_params(axis="x", pad=12)
+    axis.tick_params(axis="x", pad=18)
     axis.set_ylim(0, 1)
     axis.set_yticks([0.25, 0.5, 0.75, 1], ["", "0.5", "", "1"], fontsize=8, color="#555555")
 
@@ -173,7 +173,8 @@ def _accuracy(axis: Any, runs: dict[str, Json]) -> None:
             x, y, n = zip(*cells, strict=True)
             axis.plot(x, y, color=COLOURS[i], linestyle=LINES[i % 4], linewidth=1, alpha=0.7)
             sizes = [20 + 180 * count / greatest for count in n]
-            axis.scatter(x, y, sizes, color=COLOURS[i], marker=MARKERS[i], edgecolors="white")
+            style = {"color": COLOURS[i], "marker": MARKERS[i], "alpha": 0.8}
+            axis.scatter(x, y, sizes, edgecolors="white", **style)
     _tidy(axis, "Calls against accuracy", "executed calls (area: trajectories)", "mean of correct")
     axis.set_ylim(-0.05, 1.08)
     axis.xaxis.get_major_locator().set_params(integer=True)
@@ -189,13 +190,18 @@ def _question_calls(axis: Any, runs: dict[str, Json]) -> None:
         axis.bar(places, shares, width, color=COLOURS[i], hatch=HATCHES[i], edgecolor="white")
         mean = run["metrics"]["tc"]["mean"]
         if mean is not None:
-            axis.axvline(mean, color=COLOURS[i], linestyle=LINES[i % 4], linewidth=1.5)
-    _tidy(axis, "Calls per question", "mean over its samples (line: tc)", "share of questions")
+            # At the upper edge: a line through the bars would hide some of them.
+            style = {"color": COLOURS[i], "marker": MARKERS[i], "markersize": 9, "clip_on": False}
+            axis.plot([mean], [1.0], transform=axis.get_xaxis_transform(), **style)
+    _tidy(axis, "Calls per question", "mean over its samples (mark: tc)", "share of questions")
+    axis.set_xlim(left=-0.4)
     axis.xaxis.get_major_locator().set_params(integer=True)
 
 
 def _statuses(axis: Any, runs: dict[str, Json]) -> None:
-    names = list(runs)
+    from matplotlib.patches import Patch
+
+    names, keys = short_names(list(runs)), []
     left = np.zeros(len(names))
     for status in STATUSES:
         counts = np.array([float(run["counts"]["status"].get(status, 0)) for run in runs.values()])
@@ -205,8 +211,8 @@ def _statuses(axis: Any, runs: dict[str, Json]) -> None:
         shares = counts / totals
         hatch = HATCHES[STATUSES.index(status)]
         colour = STATUS_COLOURS[status]
-        axis.barh(names, shares, 0.6, left=left, color=colour, hatch=hatch, edgecolor="white")
-        axis.barh([], [], color=colour, hatch=hatch, edgecolor="white", label=status)
+        axis.barh(names, shares, 0.5, left=left, color=colour, hatch=hatch, edgecolor="white")
+        keys.append(Patch(facecolor=colour, hatch=hatch, edgecolor="white", label=status))
         for row, share in enumerate(shares):
             if share >= 0.06:
                 box = {"facecolor": "white", "alpha": 0.8, "edgecolor": "none", "pad": 1.5}
@@ -214,20 +220,20 @@ def _statuses(axis: Any, runs: dict[str, Json]) -> None:
                 text = f"{share:.0%}"
                 axis.text(at, row, text, ha="center", va="center", fontsize=9, bbox=box)
         left += shares
-    _tidy(axis, "Tool status of attempted calls", "share of calls")
+    _tidy(axis, "Tool status of attempted calls")
     axis.set_xlim(0, 1)
     axis.invert_yaxis()
     axis.grid(axis="y", visible=False)
     if left.any():
         axis.legend(
-            loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=4, frameon=False, fontsize=9
+            handles=keys, loc="upper center", bbox_to_anchor=(0.5, -0.07), ncols=4, frameon=False
         )
     else:
         axis.text(0.5, 0.5, "no calls", transform=axis.transAxes, ha="center")
 
 
 def _scatter(axis: Any, points: Map) -> None:
-    for i, name in enumerate(points.runs):
+    for i, name in enumerate(short_names(points.runs)):
         mine = points.run == i
         x, y = points.places[mine].T
         axis.scatter(
@@ -236,6 +242,7 @@ def _scatter(axis: Any, points: Map) -> None:
     _tidy(axis, f"{points.count} trajectories by t-SNE of {points.method}")
     axis.set_xticks([])
     axis.set_yticks([])
+    axis.spines[["left", "bottom"]].set_visible(False)
     axis.grid(visible=False)
     axis.legend(loc="best", fontsize=9)
 
@@ -257,7 +264,8 @@ def pareto_figure(populations: dict[str, Population]) -> Any:
 
 def _fronts(axis: Any, name: str, population: Population) -> None:
     from matplotlib import colormaps
-    from matplotlib.colors import BoundaryNorm
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import BoundaryNorm, ListedColormap
 
     kept = np.zeros(len(population.fronts))
     kept[population.kept] = 1
@@ -267,22 +275,22 @@ def _fronts(axis: Any, name: str, population: Population) -> None:
     x, y, front, chosen = rows.T
     last = int(front.max())
     norm = BoundaryNorm(np.linspace(0.5, last + 0.5, min(last, 255) + 1), 256)
-    colours = colormaps["cividis"](norm(front))
+    # The palest fifth of the scale cannot be seen on white.
+    scale = ListedColormap(colormaps["cividis"](np.linspace(0, 0.8, 256)))
+    colours = scale(norm(front))
     sizes = 18 + 14 * np.log2(counts)
     for number in np.unique(front)[:12]:
         line = np.unique(rows[front == number, :2], axis=0)
-        colour = colormaps["cividis"](norm(number))
-        axis.plot(line[:, 0], line[:, 1], color=colour, linewidth=0.8, alpha=0.6, zorder=1)
+        style = {"linewidth": 0.8, "alpha": 0.6, "zorder": 1}
+        axis.plot(line[:, 0], line[:, 1], color=scale(norm(number)), **style)
     out = chosen == 0
     axis.scatter(
         x[out], y[out], sizes[out], facecolors="white", edgecolors=colours[out], linewidths=1.1
     )
     axis.scatter(x[~out], y[~out], sizes[~out], c=colours[~out], edgecolors="black", linewidths=0.6)
     total = len(population.fronts)
-    title = f"{name}: {len(population.kept)} of {total} groups kept (filled)"
+    title = f"{name}: {len(population.kept)} of {total} groups kept (filled; area: equal groups)"
     _tidy(axis, title, "S_corr: deviation of correct")
-    from matplotlib.cm import ScalarMappable
-
-    scale = ScalarMappable(norm=norm, cmap="cividis")
-    bar = axis.figure.colorbar(scale, ax=axis, label="front", fraction=0.05)
+    colours = ScalarMappable(norm=norm, cmap=scale)
+    bar = axis.figure.colorbar(colours, ax=axis, label="front", fraction=0.05)
     bar.set_ticks(sorted({1, (1 + last) // 2, last}))

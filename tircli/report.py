@@ -64,7 +64,7 @@ def _grid(first: str, headers: Iterable[str], **options: Any) -> Table:
     from rich.table import Table
     from rich.text import Text
 
-    grid = Table(box=SIMPLE_HEAD, padding=(0, 1), title_justify="left", **options)
+    grid = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), title_justify="left", **options)
     grid.add_column(first, no_wrap=True)
     for header in headers:
         grid.add_column(Text(header), justify="right", no_wrap=True)
@@ -106,10 +106,10 @@ def compare_table(compared: dict[str, Any]) -> Table:
     grid = _grid("metric", headers, title=title, caption=caption)
     for name, entry in compared["difference"].items():
         if entry["difference"] is not None:
-            first = [_number(entry[key]) for key in ("mean", "base", "difference")]
-            _add(
-                grid, name, *first, _span(entry), _number(entry["p"]), _number(entry["detectable"])
-            )
+            first = [_short(entry[key]) for key in ("mean", "base", "difference")]
+            p = entry["p"]
+            shown = "-" if p is None else "<.001" if p < 0.001 else f"{p:.3f}"
+            _add(grid, name, *first, _span(entry), shown, _short(entry["detectable"]))
     grid.add_section()
     for name, share in compared["behaviour"].items():
         _add(grid, name, "-" if share is None else f"{_number(share)} %")
@@ -183,6 +183,10 @@ def count_rows(part: dict[str, Any]) -> dict[str, int]:
 def _span(entry: dict[str, float | None]) -> str:
     low, high = entry.get("low"), entry.get("high")
     return "-" if low is None else f"{low:.3g} to {high:.3g}"
+
+
+def _short(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3g}"
 
 
 def _number(value: float | None) -> str:

@@ -46,10 +46,10 @@ def standard_error(v: Any, w: Any) -> float | None:
 def draws(questions: int, seed: int) -> Any:
     """How often each question stands in each bootstrap sample, `(RESAMPLES, questions)`."""
     generator = np.random.default_rng(stable_seed("metrics", seed))
-    drawn = generator.integers(0, questions, (RESAMPLES, questions))
-    drawn += np.arange(RESAMPLES)[:, None] * questions
-    counts = np.bincount(drawn.ravel(), minlength=RESAMPLES * questions)
-    return counts.reshape(RESAMPLES, questions).astype(float)
+    counts = np.empty((RESAMPLES, questions))
+    for row in counts:
+        row[:] = np.bincount(generator.integers(0, questions, questions), minlength=questions)
+    return counts
 
 
 def bootstrap(values: Any) -> tuple[float, float]:

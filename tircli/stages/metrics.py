@@ -125,7 +125,8 @@ def _show(result: dict[str, Any], as_json: bool | None, tables: Callable[[], lis
         from rich.console import Console
         from rich.text import Text
 
-        console = Console()
+        # Text for a file or a pipe is as wide as it needs; a terminal decides for itself.
+        console = Console() if sys.stdout.isatty() else Console(width=160)
         for part in tables():
             console.print(Text(part) if isinstance(part, str) else part)
         return
