@@ -139,6 +139,7 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, default=300)
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--peer-python", help="a python that has pandas; else it is left out")
+    parser.add_argument("--only", help="some of the rows, by comma, for example 'tir metrics'")
     options = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="tir-benchmark-"))
     try:
@@ -165,7 +166,8 @@ def compare(folder: Path, options: argparse.Namespace) -> None:
             }
             if options.peer_python:
                 commands["pandas"] = [options.peer_python, "-c", PANDAS, str(path)]
-            for name, command in commands.items():
+            chosen = options.only.split(",") if options.only else list(commands)
+            for name, command in ((name, commands[name]) for name in chosen):
                 seconds, peak = run(command)
                 entry = best.setdefault((name, n), [seconds, peak])
                 entry[:] = min(entry[0], seconds), max(entry[1], peak)
