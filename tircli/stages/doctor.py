@@ -15,11 +15,12 @@ import tircli
 def run() -> int:
     """Exit code of `tir doctor`."""
     from rich.console import Console
+    from rich.markup import escape
     from rich.table import Table
 
     table = Table("what", "state", "to do", title=f"tir {tircli.__version__}")
     for row in _findings():
-        table.add_row(*row)
+        table.add_row(*map(escape, row))
     Console().print(table)
     return 0
 

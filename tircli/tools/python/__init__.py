@@ -43,11 +43,15 @@ class PythonTool:
         off: tuple[str, ...] = (),
         scratch_mb: int = 0,
         url: str | None = None,
+        sandbox: Sandbox | None = None,
     ) -> None:
+        """`sandbox`: one that others use too; all but `view` is then its own affair."""
         limits = Limits(seconds, cpu_seconds, memory_mb, output_bytes=output_bytes)
         self.view = view
         self.sandbox: Sandbox | RemoteSandbox
-        if url:
+        if sandbox:
+            self.sandbox = sandbox
+        elif url:
             self.sandbox = RemoteSandbox(url, limits, slots)
         else:
             setup = Setup(off, imports, scratch_mb << 20)

@@ -10,6 +10,7 @@ import site
 import socket
 import sys
 import sysconfig
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -80,7 +81,7 @@ def _spaces(state: Layers, proc: int) -> None:
 
 
 def build(config: dict[str, Any], state: Layers) -> int | None:
-    """The keeper's part: namespaces and the new root; an open /proc, None where there is none."""
+    """The keeper's part: the namespaces; an open /proc, None where there is none."""
     names = [name for name in config["imports"] if name != "*"]
     config["paths"] = readable_paths(warm.places(names))
     config["devnull"] = os.open(os.devnull, os.O_RDWR)
@@ -90,17 +91,14 @@ def build(config: dict[str, Any], state: Layers) -> int | None:
         return None
     proc = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY)
     _spaces(state, proc)
-    if state.on("mnt"):
-        try:
-            layers.new_root(config["paths"], config["scratch"])
-        except OSError as error:
-            state["mnt"] = str(error)
     return proc
 
 
 def _drop_user(state: Layers, proc: int, paths: Sequence[str]) -> None:
     """As root: become a user that owns nothing, where that one can read python's files."""
     with state.trying("uid") as wanted:
+        if wanted and os.getuid() != 0:
+            state["uid"] = "not root: programs run as the user of tir"
         if not wanted or os.getuid() != 0:
             return
         os.seteuid(NOBODY)
@@ -137,13 +135,12 @@ def empty(folder: str) -> bool:
 class Reaper:
     """Ends and collects what a call has left behind."""
 
-    def __init__(self, alone: bool) -> None:
+    def __init__(self, alone: bool, proc: int | None) -> None:
         self.alone = alone
         self.children = -1
-        if not alone and layers.LINUX:
-            task = f"/proc/self/task/{os.getpid()}/children"
-            with contextlib.suppress(OSError):
-                self.children = os.open(task, os.O_RDONLY)
+        if not alone and proc is not None:
+            with contextlib.suppress(FileNotFoundError):  # a kernel without the list
+                self.children = os.open("thread-self/children", os.O_RDONLY, dir_fd=proc)
 
     def sweep(self, group: int | None) -> int:
         """Kill whatever is left, the process group of a call first; how many there were."""
@@ -174,9 +171,23 @@ def _address_space(proc: int | None) -> int:
         return int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
 
 
+def _imports(config: dict[str, Any]) -> None:
+    """Import and use what programs use; some packages want a folder of their own meanwhile."""
+    with tempfile.TemporaryDirectory(prefix="tir-warm-") as folder:
+        os.environ["MPLCONFIGDIR"] = folder
+        warm.load(name for name in config["imports"] if name != "*")
+        del os.environ["MPLCONFIGDIR"]
+
+
 def prepare(config: dict[str, Any], state: Layers) -> tuple[child.Cell, Reaper]:
-    """The template's part: user, imports, then every layer that its children inherit."""
+    """The template's part: imports, then every layer that its children inherit."""
     proc, paths = config["proc"], config["paths"]
+    _imports(config)
+    if state.on("mnt"):
+        try:
+            layers.new_root(paths, config["scratch"])
+        except OSError as error:
+            state["mnt"] = str(error)
     if proc is not None:
         _drop_user(state, proc, paths)
         with state.trying("caps") as wanted:
@@ -187,15 +198,13 @@ def prepare(config: dict[str, Any], state: Layers) -> tuple[child.Cell, Reaper]:
         with state.trying("subreaper") as wanted:
             if wanted:
                 layers.prctl(layers.PR_SET_CHILD_SUBREAPER, 1)
-    reaper = Reaper(alone)
-    names = config["imports"]
-    warm.load(name for name in names if name != "*")
+    reaper = Reaper(alone, proc)
     warm.settle(proc if config["huge"] else None)
     base = _address_space(proc)
     scope = _no_way_back(config, state) if layers.LINUX else None
     if proc is not None:
         os.close(proc)
-    warm.gate(names)
+    warm.gate(config["imports"])
     state["rlimits"] = True
     if config["scratch"]:
         state["scratch"] = state.on("mnt") or "needs a mount namespace"

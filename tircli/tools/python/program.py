@@ -13,6 +13,9 @@ import random
 import sys
 import traceback
 import types
+
+# A program may replace what builtins holds; what runs after it is taken before.
+from builtins import bytes, getattr, id, isinstance, len, memoryview, min, repr, set  # noqa: UP029
 from typing import Any
 
 FILENAME = "<python>"
@@ -118,16 +121,15 @@ def trace_of(error: BaseException) -> str:
 def replay(cells: list[str], space: dict[str, Any], value: bool) -> None:
     """Run the earlier calls of a session again, for what they leave in `space`."""
     streams = sys.stdout, sys.stderr
-    with open(os.devnull, "w") as nothing:
-        sys.stdout = sys.stderr = nothing
-        try:
-            for number, cell in enumerate(cells, 1):
-                try:
-                    execute(cell, space, f"<call {number}>", value)
-                except BaseException:  # as in its own call, where the model was told
-                    continue
-        finally:
-            sys.stdout, sys.stderr = streams
+    sys.stdout = sys.stderr = text_stream(Meter(-1, 0, 1))
+    try:
+        for number, cell in enumerate(cells, 1):
+            try:
+                execute(cell, space, f"<call {number}>", value)
+            except BaseException:  # as in its own call, where the model was told
+                continue
+    finally:
+        sys.stdout, sys.stderr = streams
 
 
 def printable(text: str) -> str:

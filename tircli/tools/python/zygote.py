@@ -194,10 +194,10 @@ def main(text: str) -> NoReturn:
             os._exit(1)
         template(config, state, control)
     control.close()
-    os._exit(_keep(pid, client))
+    os._exit(_keep(pid, client, config["proc"]))
 
 
-def _keep(pid: int, client: int | None) -> int:
+def _keep(pid: int, client: int | None, proc: int | None) -> int:
     """Wait for the template; kill it where the client has ended or asks with SIGTERM."""
     signal.signal(signal.SIGTERM, lambda number, frame: os.kill(pid, signal.SIGKILL))
     if LINUX:
@@ -211,5 +211,5 @@ def _keep(pid: int, client: int | None) -> int:
         if own not in [fd for fd, _ in watch.poll()]:
             os.kill(pid, signal.SIGKILL)
     _, status = os.waitpid(pid, 0)
-    lockin.Reaper(alone=False).sweep(None)
+    lockin.Reaper(False, proc).sweep(None)
     return os.waitstatus_to_exitcode(status) & 0xFF
