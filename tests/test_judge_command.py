@@ -221,11 +221,14 @@ def test_an_empty_gold_answer_is_code_3(tir):
     assert "1 ungraded (1 the gold answer is empty)" in said
 
 
-def test_redundancy_is_voted_on_beside_the_rule(tir, model):
+def test_redundancy_is_voted_on_beside_the_rule(tir, model, tmp_path):
     yes, no = "<answer>yes</answer>", "<answer>no</answer>"
     replies = model(a_0=[yes, yes, no], a_1=[no, no, yes])
     options = [*replies, "--redundancy", "--redundancy-votes", 3, "--tries", 1]
-    _, found, _ = tir([*GROUPS[:2], record("c", 0, "4")], *options)
+    report = tmp_path / "report.json"
+    _, found, _ = tir([*GROUPS[:2], record("c", 0, "4")], *options, "--report", report)
+    counts = {"redundant": 1, "not_redundant": 2, "ungraded": 0}
+    assert json.loads(report.read_text())["redundancy"] == counts
     assert [r["judge"]["redundant"] for r in found] == [True, False, False]
     assert found[0]["judge"]["redundancy"] == {"yes": 2, "no": 1, "unparsed": 0, "failed": 0}
     assert (found[0]["judge"]["name"], found[0]["correct"]) == ("math", 1.0)

@@ -76,7 +76,7 @@ class Panel:
     def auditor(self) -> Audit:
         """An audit of this panel beside the rule, the letter and the model where they differ."""
         others = {n: _waited(load(n)) for n in ("auto", "exact") if n != self.name}
-        if self.llm is not None and self.name != "llm":
+        if self.llm is not None and self._rule is not None and self._second is None:
             others["llm"] = self.llm.correct
         return Audit(self.name, self.verdict, others)
 

@@ -7,6 +7,8 @@ from collections import Counter
 from tircli.judge import EMPTY_GOLD, judgeable
 from tircli.records import Json, Trajectory
 
+_KINDS = {True: "redundant", False: "not_redundant", None: "ungraded"}
+
 
 class Coverage:
     """Counts judged records."""
@@ -17,6 +19,7 @@ class Coverage:
         self._counts: Counter[str] = Counter()
         self._why: Counter[str] = Counter()
         self._by: Counter[str] = Counter()
+        self._redundant: Counter[str] = Counter()
         self._sums = {"correct": 0.0, "reward": 0.0}
 
     def add(self, trajectory: Trajectory) -> None:
@@ -38,8 +41,7 @@ class Coverage:
             self._counts["graded"] += 1
             self._sums["correct"] += trajectory.correct
         if "redundant" in details:
-            kind = {True: "redundant", False: "needed", None: "ungraded"}[details["redundant"]]
-            self._counts[kind + " calls"] += 1
+            self._redundant[_KINDS[details["redundant"]]] += 1
 
     def report(self) -> Json:
         """`n` = graded + ungraded + errors + unfinished; `coverage` is graded of the first two."""
@@ -49,9 +51,8 @@ class Coverage:
         result["coverage"] = graded / asked if asked else None
         result["correct"] = self._sums["correct"] / graded if graded else None
         result["ungraded_why"], result["judges"] = dict(self._why), dict(self._by)
-        kinds = {k: self._counts[k + " calls"] for k in ("redundant", "needed", "ungraded")}
-        if any(kinds.values()):
-            result["redundancy"] = kinds
+        if self._redundant:
+            result["redundancy"] = {kind: self._redundant[kind] for kind in _KINDS.values()}
         if rewards := self._counts["rewards"]:
             result["rewards"] = {"n": rewards, "mean": self._sums["reward"] / rewards}
         return result

@@ -41,16 +41,17 @@ def run(
     auditor = plan.panel.auditor() if audit_file else None
     progress = Progress(quiet=quiet)
     with jsonl.Writer(output, overwrite=overwrite, resume=resume) as writer:
-        work = _Work(writer, progress, plan)
+        at_once = plan.panel.asks or auditor is not None
+        work = _Work(writer, progress, plan, sort=resume or at_once)
         items = work.items(jsonl.groups(jsonl.read(input, skips.action), say))
-        if auditor is None and not plan.panel.asks:
+        if not at_once:
             for item in items:
                 for trajectory in item.todo:
                     plan.panel.by_rule(trajectory)
                 work.end(item)
         else:
             asyncio.run(_ask(items, work, plan.panel, auditor, concurrency))
-        writer.finish(work.ids)
+        writer.finish(work.order)
     plan.table.save()
     progress.show(end=True)
     result = work.coverage.report()
@@ -179,16 +180,19 @@ class _Item:
 class _Work:
     """What is to be judged, what was, and where it goes."""
 
-    def __init__(self, writer: jsonl.Writer, progress: Progress, plan: _Plan) -> None:
-        self.ids: list[str] = []
-        """All ids, in the order of the input."""
+    def __init__(
+        self, writer: jsonl.Writer, progress: Progress, plan: _Plan, *, sort: bool
+    ) -> None:
+        self.order: list[str] | None = [] if sort else None
+        """All ids in the order of the input; None: they are written in that order."""
         self.writer, self.coverage = writer, Coverage()
         self._progress, self._plan = progress, plan
 
     def items(self, groups: Iterator[Group]) -> Iterator[_Item]:
         """Each group, whole, with what is left to do in it."""
         for group in groups:
-            self.ids += [trajectory.id for trajectory in group]
+            if self.order is not None:
+                self.order += [trajectory.id for trajectory in group]
             before = [trajectory.correct for trajectory in group]
             members = [self._kept(t) if t.id in self.writer.kept else t for t in group]
             fresh = [t for t, old in zip(members, group, strict=True) if t is old]
