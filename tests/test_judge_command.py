@@ -14,6 +14,7 @@ import pytest
 from tircli.cli import app
 
 TIR = [sys.executable, "-c", "from tircli.cli import main; main()"]
+LLM = ["--judge", "llm", "--judge-engine", "scripted", "--judge-model", os.devnull]
 YES, NO = '{"correct": true}', '{"correct": false}'
 
 
@@ -163,6 +164,14 @@ def test_a_calls_table_of_something_else_is_refused(tir, tmp_path, text):
         (["--votes", "3"], "--votes: nothing reads it"),
         (["--judge", "llm", "--second-opinion", "--judge-model", "x"], "choose a rule judge"),
         (["--judge", "llm", "--judge-model", "x", "--judge-url", "u"], "--judge-url"),
+        (
+            ["--judge", "llm", "--judge-model", "x", "--judge-engine", "openai"],
+            "--judge-url: missing",
+        ),
+        ([*LLM, "--prompt", "wrong"], '--prompt: no "wrong"; choose one of correct, redundant'),
+        ([*LLM, "--prompt", "redundant"], '"user" must be a text with {{prediction}}'),
+        ([*LLM, "--redundancy-prompt", "no.toml"], '--redundancy-prompt: no "no.toml"'),
+        ([*LLM[:-1], "no-such-replies"], "no-such-replies"),
         (["--judge", "wrong"], "choose one of auto, exact, math, qa"),
         (["--reward", "wrong"], "choose one of correct, et, otc-grpo, otc-ppo"),
         (["--otc-c", "3"], "--otc-c: nothing reads it"),

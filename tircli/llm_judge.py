@@ -11,11 +11,12 @@ import re
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
 from tircli import templates
 from tircli.engines import Engine, Message, Sampling, ask
 from tircli.judge import Verdict, no_gold
-from tircli.records import Json, Trajectory, TurnError, stable_seed
+from tircli.records import InputError, Json, Trajectory, TurnError, stable_seed
 
 Parse = Callable[[str, bool], "bool | None"]
 """`(reply, was it cut at its limit)` to a verdict, or None if it gives none."""
@@ -49,8 +50,8 @@ class LLMJudge:
         """What was asked, in all."""
         self._make = make
         self._engine: Engine | None = None
-        self._correct = templates.load("judge", asking.prompt)
-        self._redundant = templates.load("judge", asking.redundancy_prompt)
+        self._correct = _prompt("--prompt", asking.prompt, "{{prediction}}")
+        self._redundant = _prompt("--redundancy-prompt", asking.redundancy_prompt, "{{trajectory}}")
         self._concurrency = concurrency
         self._free: asyncio.Semaphore | None = None
 
@@ -149,7 +150,21 @@ def messages(prompt: Json, trajectory: Trajectory) -> list[Message]:
     }
     tags = re.compile(r"<(?=/?(?:question|reference|prediction|trajectory)>)")
     user = templates.fill(prompt["user"], **{k: tags.sub("&lt;", v) for k, v in values.items()})
-    return [{"role": "system", "content": prompt["system"]}, {"role": "user", "content": user}]
+    system = [{"role": "system", "content": prompt["system"]}] if "system" in prompt else []
+    return [*system, {"role": "user", "content": user}]
+
+
+def _prompt(option: str, name: str, shows: str) -> Json:
+    """The prompt called `name`; its `user` text must show the model what it is asked about."""
+    known = templates.names("judge")
+    if name not in known and not (name.endswith(".toml") and Path(name).is_file()):
+        choices = ", ".join(known)
+        raise InputError(f'{option}: no "{name}"; choose one of {choices}, or name a .toml file')
+    prompt = templates.load("judge", name)
+    texts = [prompt.get("user", ""), prompt.get("system", "")]
+    if not all(isinstance(text, str) for text in texts) or shows not in texts[0]:
+        raise InputError(f'{option}: {name}: "user" must be a text with {shows}, "system" a text')
+    return prompt
 
 
 def _why(votes: dict[str, int], problem: str | None) -> str:

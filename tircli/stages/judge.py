@@ -133,6 +133,10 @@ def _builder(
 ) -> Builder:
     if judge_url and judge_engine != "openai":
         raise InputError("--judge-url: only --judge-engine openai has servers")
+    if judge_engine == "openai" and not judge_url:
+        raise InputError(
+            "--judge-url: missing; name a server, for example http://localhost:8000/v1"
+        )
     return Builder(
         judge_engine,
         model,
