@@ -282,6 +282,19 @@ def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path):
             spool.group_at(offsets[0])
 
 
+def test_a_bad_line_leaves_no_half_file_and_the_next_run_succeeds(tmp_path):
+    source, target = tmp_path / "t.jsonl", tmp_path / "kept.jsonl"
+    source.write_bytes(lines(GROUPS) + b"not json\n")
+    code, _, err = pareto(source, "--keep", "2", "-o", target)
+    assert code == 2 and f"{source}:9" in err
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["t.jsonl"]
+    source.write_bytes(lines(GROUPS))
+    assert pareto(source, "--keep", "2", "-o", target, "-q")[0] == 0
+    assert ids(target.read_bytes()) == ["c#0", "c#1", "d#0", "d#1"]
+    code, _, err = pareto(source, "--keep", "2", "-o", target)
+    assert code == 2 and "--overwrite" in err
+
+
 def test_keep_is_needed():
     code, _, err = pareto()
     assert code == 2 and "--keep" in err

@@ -32,25 +32,21 @@ def run(
     picture = side_file("--plot", plot, overwrite)
     if picture is not None:
         plots.check("--plot", picture)
+    if output == "-":
+        stdout = jsonl.own_stdout()
+    else:
+        # The writer begins when the choice is made: a bad line shall leave no half file behind.
+        side_file("--output", output, overwrite)
+        stdout = None
     sampler = Sampler(keep, keep_uniform=keep_uniform, pool=pool)
-    progress = Progress(quiet=quiet)
-    with jsonl.Writer(output, overwrite=overwrite) as writer, Spool(input) as spool:
-        offsets: list[int] = []
-
-        def read() -> Iterator[Group]:
-            for offset, group in spool.groups(skips.action, say):
-                offsets.append(offset)
-                yield group
-
-        for group in filled(read()):
-            sampler.add(group, offsets.pop())
-            for trajectory in group:
-                progress.add(trajectory)
-        progress.show(end=True)
-        for group in filled(map(spool.group_at, sampler.choose())):
-            for trajectory in group:
-                writer.write(trajectory)
-        writer.finish()
+    with Spool(input) as spool:
+        _score(spool, sampler, skips, Progress(quiet=quiet))
+        offsets = sampler.choose()
+        with jsonl.Writer(output, stdout, overwrite=overwrite) as writer:
+            for group in filled(map(spool.group_at, offsets)):
+                for trajectory in group:
+                    writer.write(trajectory)
+            writer.finish()
     result = sampler.report()
     if report_file is not None:
         report_file.write_bytes(jsonl.encode(result))
@@ -59,6 +55,22 @@ def run(
     if not quiet or result["shortfall"]:
         say(_summary(result))
     return 3 if skips.count else 0
+
+
+def _score(spool: Spool, sampler: Sampler, skips: Skips, progress: Progress) -> None:
+    """Reads all groups once; the sampler takes their scores and offsets."""
+    offsets: list[int] = []
+
+    def read() -> Iterator[Group]:
+        for offset, group in spool.groups(skips.action, say):
+            offsets.append(offset)
+            yield group
+
+    for group in filled(read()):
+        sampler.add(group, offsets.pop())
+        for trajectory in group:
+            progress.add(trajectory)
+    progress.show(end=True)
 
 
 def _summary(result: dict[str, Any]) -> str:
