@@ -40,7 +40,7 @@ test-core: $(CORE_VENV)/.installed
 	$(CORE_VENV)/bin/python -m pytest
 
 test-java: $(JAVA_VENV)/.installed
-	$(JAVA_VENV)/bin/python -m pytest -m java
+	$(JAVA_VENV)/bin/python -m pytest -m java tests/test_search_lucene.py
 
 check: $(VENV)/.installed
 	$(VENV)/bin/ruff format --check .

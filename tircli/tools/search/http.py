@@ -21,8 +21,8 @@ from tircli.tools.search.searcher import Found, Hit
 
 SECONDS = 30.0
 """Of one request."""
-PAUSES = (0.5, 1.0, 2.0)
-"""Seconds before each new try."""
+PAUSES = (0.5, 1.0)
+"""Seconds before each new try; the agent loop asks again after the last."""
 WRONG_SETUP = (401, 403, 404, 405)
 """No query makes these go away: the run stops."""
 PASSING = (408, 429)
