@@ -340,7 +340,7 @@ def test_the_loss_equals_that_of_trl_on_the_same_batches(model, tmp_path):
 
 DEFAULTS = {
     "input": "-", "model": "", "out": "", "eval": None, "filter": None, "per_question": None,
-    "size": None, "max_length": None, "train_on_results": False, "train_on_hints": False,
+    "size": None, "by_reward": False, "max_length": None, "train_on_results": False, "train_on_hints": False,
     "show_mask": 0, "keep": 1, "report_to": [], "preset": None, "overwrite": False,
     "resume": False, "on_error": "fail", "quiet": False,
 }  # fmt: skip

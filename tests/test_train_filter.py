@@ -72,3 +72,10 @@ def test_the_draw_depends_on_the_seed_and_not_on_the_order():
         assert sorted(t.id for t in rft(turned, per_question=2, size=4, seed=seed)[0]) == first
         draws.append(tuple(first))
     assert len(set(draws)) == 3
+
+
+def test_by_reward_the_best_of_a_question_are_kept_and_only_equals_are_drawn():
+    group = [made(f"a{i}", "a", reward=reward) for i, reward in enumerate([0.5, 1.0, 1.0, None])]
+    kept = {rft([group], per_question=1, seed=s, by_reward=True)[0][0].id for s in range(20)}
+    assert kept == {"a1", "a2"}
+    assert [t.id for t in rft([group], per_question=3, by_reward=True)[0]] == ["a0", "a1", "a2"]

@@ -404,6 +404,9 @@ def sft(
         int | None, typer.Option(min=1, help="Trajectories of a question that rft keeps.")
     ] = None,
     size: Annotated[int | None, typer.Option(min=1, help="Trajectories that rft keeps.")] = None,
+    by_reward: Annotated[
+        bool, typer.Option("--by-reward", help="Of a question those of the highest reward.")
+    ] = False,
     preset: Annotated[str | None, typer.Option(help="Settings by name (et) or .toml.")] = None,
     lr: Annotated[
         float | None, typer.Option(help="Peak learning rate; 5e-6, with --lora 1e-4.")

@@ -32,6 +32,7 @@ def run(
     filter: str | None,
     per_question: int | None,
     size: int | None,
+    by_reward: bool,
     max_length: int | None,
     train_on_results: bool,
     train_on_hints: bool,
@@ -52,15 +53,16 @@ def run(
         raise InputError("--model: missing; name a model folder")
     if filter not in (None, "rft"):
         raise InputError(f'--filter: "{filter}"; choose rft')
-    if filter is None and (per_question or size):
-        raise InputError("--per-question, --size: need --filter rft; add it")
+    if filter is None and (per_question or size or by_reward):
+        raise InputError("--per-question, --size, --by-reward: need --filter rft; add it")
     if input == "-" and int(os.environ.get("WORLD_SIZE", "1")) > 1:
         raise InputError("stdin: several processes cannot share it; name an input file")
     folder = None if show_mask else _folder(out, overwrite, resume)
     skips = Skips(on_error)
     trajectories: Iterable[Trajectory] = jsonl.read(input, skips.action)
     if filter:
-        trajectories = _filtered(trajectories, per_question, size, settings.seed, tell)
+        rules: Json = {"per_question": per_question, "size": size, "by_reward": by_reward}
+        trajectories = _filtered(trajectories, rules | {"seed": settings.seed}, tell)
     from tircli.train import policy
 
     audit = Audit(policy.tokenizer(model))
@@ -116,16 +118,10 @@ def _folder(out: str, overwrite: bool, resume: bool) -> Path:
 
 
 def _filtered(
-    trajectories: Iterable[Trajectory],
-    per_question: int | None,
-    size: int | None,
-    seed: int,
-    tell: Callable[[str], None],
+    trajectories: Iterable[Trajectory], rules: Json, tell: Callable[[str], None]
 ) -> list[Trajectory]:
     """Those that pass the RFT filter; the rule judge judges what is not judged yet."""
-    kept, rejected = rft(
-        _judged(jsonl.groups(trajectories)), per_question=per_question, size=size, seed=seed
-    )
+    kept, rejected = rft(_judged(jsonl.groups(trajectories)), **rules)
     reasons = ", ".join(f"{count} {why}" for why, count in rejected.most_common())
     tell(f"filter rft: {len(kept)} kept" + (f"; rejected: {reasons}" if reasons else ""))
     return kept

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable
 
@@ -17,11 +18,13 @@ def rft(
     per_question: int | None = None,
     size: int | None = None,
     seed: int = 0,
+    by_reward: bool = False,
 ) -> tuple[list[Trajectory], Counter[str]]:
     """`(kept, rejected)`: correct, well-formed and without a failed execution; reasons counted.
 
     At most `per_question` of a question and `size` in all are kept, drawn by `seed`: neither the
     order of the input nor that of the groups changes which. Kept ones stand in input order.
+    `by_reward`: of a question those of the highest reward, only equals are drawn.
     """
     rejected: Counter[str] = Counter()
     kept: list[Trajectory] = []
@@ -37,7 +40,7 @@ def rft(
                 texts.add(text)
             else:
                 rejected[why] += 1
-        some = _draw(good, per_question, seed)
+        some = _draw(good, per_question, seed, by_reward)
         rejected["over --per-question"] += len(good) - len(some)
         kept += some
     final = _draw(kept, size, seed)
@@ -69,10 +72,16 @@ def _written(trajectory: Trajectory) -> str:
     return "".join(s.text for s in trajectory.segments if s.role != "prompt")
 
 
-def _draw(items: list[Trajectory], count: int | None, seed: int) -> list[Trajectory]:
+def _draw(
+    items: list[Trajectory], count: int | None, seed: int, by_reward: bool = False
+) -> list[Trajectory]:
     """`count` of `items`, each with a lot of its own, in their order."""
     if count is None or len(items) <= count:
         return items
-    lots = sorted(items, key=lambda item: (stable_random(seed, item.id).random(), item.id))
-    chosen = {id(item) for item in lots[:count]}
+
+    def lot(item: Trajectory) -> tuple[float, float, str]:
+        worth = item.reward if by_reward and item.reward is not None else -math.inf
+        return -worth, stable_random(seed, item.id).random(), item.id
+
+    chosen = {id(item) for item in sorted(items, key=lot)[:count]}
     return [item for item in items if id(item) in chosen]
