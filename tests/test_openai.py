@@ -140,8 +140,8 @@ def test_a_thousand_trajectories_through_a_faulty_server_are_whole_or_say_why(tm
     lines = (json.dumps({"id": f"q{i}", "question": f"{i}?"}) for i in range(1000))
     questions.write_text("\n".join(lines))
     base = ["rollout", questions, "--engine", "openai", "-m", "tiny", "--protocol", "torl"]
-    base += ["--tools", "", "-q", "-o", tmp_path / "o.jsonl"]
-    for key, value in (QUICK | {"tries": 4}).items():
+    base += ["--tools", "", "-q", "-o", tmp_path / "o.jsonl", "--concurrency", 256]
+    for key, value in (QUICK | {"first_byte_seconds": 1.5, "total_seconds": 3}).items():
         base += ["--engine-option", f"{key}={value}"]
 
     def rollout(url, *more):
@@ -154,7 +154,7 @@ def test_a_thousand_trajectories_through_a_faulty_server_are_whole_or_say_why(tm
         done, records = rollout(url)
     stops = Counter(record["stop"] for record in records)
     assert sorted(r["id"] for r in records) == sorted(f"q{i}#0" for i in range(1000))
-    assert set(stops) == {"answer", "error"} and stops["answer"] > 800, done.stderr
+    assert set(stops) == {"answer", "error"} and stops["answer"] > 500, done.stderr
     assert done.returncode == 3
     causes = [r["error"]["message"] for r in records if r["stop"] == "error"]
     assert all("tries failed, the last at" in cause for cause in causes)

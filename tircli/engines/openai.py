@@ -78,7 +78,7 @@ class OpenAIEngine:
         self._servers = Servers(list(base_urls), headers, concurrency, self.wait)
         self.servers, self.in_flight = len(base_urls), self._servers.in_flight
         self._extras: Json = dict(_KEEP_STOP)
-        self._meet(headers)
+        self._meet(base_urls, headers)
         self.ids = not self.why_no_ids
         if ids and not self.ids:
             raise InputError(f"--engine-option ids=true: {self.why_no_ids}")
@@ -187,12 +187,11 @@ class OpenAIEngine:
             self.why_no_ids = f"{error}; or name one by --engine-option tokenizer=FOLDER"
             return None
 
-    def _meet(self, headers: dict[str, str]) -> None:
+    def _meet(self, urls: Sequence[str], headers: dict[str, str]) -> None:
         """Ask each server what it is; one that is down is left for later. Raises InputError."""
         answered = 0
         timeout = httpx.Timeout(self.wait.first_byte_seconds, connect=self.wait.connect_seconds)
-        for server in self._servers.all:
-            url = str(server.client.base_url)
+        for server, url in zip(self._servers.all, urls, strict=True):
             with httpx.Client(base_url=url, headers=headers, timeout=timeout) as client:
                 try:
                     self._check_model(server.url, client.get("/models"))

@@ -9,8 +9,10 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeVar
 
 import httpx
@@ -29,7 +31,10 @@ class Server:
     """One of them."""
 
     url: str
-    client: httpx.AsyncClient
+    """Without a password."""
+    make: Callable[[], httpx.AsyncClient]
+    clients: list[httpx.AsyncClient] = field(default_factory=list)
+    """Idle ones, the last used last."""
     up: bool = True
     why: str = ""
     """Why it is down."""
@@ -51,21 +56,22 @@ class Servers:
     def __init__(self, urls: list[str], headers: dict[str, str], each: int, wait: Patience) -> None:
         self._wait, self._each = wait, each
         self.secret = headers.get("Authorization", "").removeprefix("Bearer ")
-        timeout = httpx.Timeout(wait.first_byte_seconds, connect=wait.connect_seconds, pool=None)
-        # Servers close idle connections after 5 s (uvicorn); ours must not be older.
-        limits = httpx.Limits(max_connections=None, keepalive_expiry=4.0)
+        context = httpx.create_ssl_context()
+        how: dict[str, Any] = {
+            "headers": headers,
+            "verify": context,
+            "timeout": httpx.Timeout(wait.first_byte_seconds, connect=wait.connect_seconds),
+            # Servers close idle connections after 5 s (uvicorn); ours must not be older.
+            "limits": httpx.Limits(max_connections=1, keepalive_expiry=4.0),
+        }
         self.all = [
-            Server(
-                shown(url),
-                httpx.AsyncClient(
-                    base_url=url.rstrip("/"), headers=headers, timeout=timeout, limits=limits
-                ),
-            )
+            Server(shown(url), partial(httpx.AsyncClient, base_url=url.rstrip("/"), **how))
             for url in urls
         ]
         self._homes: OrderedDict[str, Server] = OrderedDict()
         self._waiters: list[asyncio.Future[None]] = []
         self._watching: asyncio.Task[None] | None = None
+        self._closing: set[asyncio.Task[None]] = set()
 
     def in_flight(self) -> dict[str, int]:
         """Requests under way, by server."""
@@ -115,8 +121,10 @@ class Servers:
         for task in filter(None, tasks):
             task.cancel()
         await asyncio.gather(*filter(None, tasks), return_exceptions=True)
+        await asyncio.gather(*self._closing)
         for server in self.all:
-            await server.client.aclose()
+            for client in server.clients:
+                await client.aclose()
 
     async def _taken(self, key: str, avoid: Server | None) -> Server:
         """A server with room, counted as busy. Raises EngineError if all are down too long."""
@@ -189,10 +197,25 @@ class Servers:
             losing.cancel()
             await asyncio.gather(sending, losing, return_exceptions=True)
 
+    @asynccontextmanager
+    async def _client(self, server: Server) -> AsyncIterator[httpx.AsyncClient]:
+        """A client of its own for one request: a shared pool of n costs n^2 steps a request."""
+        client = server.clients.pop() if server.clients else server.make()
+        try:
+            yield client
+        except BaseException:
+            # A request that broke may leave its connection taken for ever: all goes.
+            closing = asyncio.create_task(client.aclose())
+            self._closing.add(closing)
+            closing.add_done_callback(self._closing.discard)
+            raise
+        server.clients.append(client)
+
     async def _send(self, server: Server, path: str, content: bytes) -> Any:
         headers = {"Content-Type": "application/json"}
         try:
-            response = await server.client.post(path, content=content, headers=headers)
+            async with self._client(server) as client:
+                response = await client.post(path, content=content, headers=headers)
         except (httpx.ConnectError, httpx.ConnectTimeout) as error:
             raise Down(f"no connection ({line_of(error)})") from None
         except (httpx.TransportError, httpx.DecodingError) as error:
@@ -232,7 +255,8 @@ class Servers:
         """None if `server` answers at all, else why not."""
         seconds = max(self._wait.connect_seconds, self._wait.health_seconds)
         try:
-            response = await server.client.get("/models", timeout=seconds)
+            async with self._client(server) as client:
+                response = await client.get("/models", timeout=seconds)
         except (httpx.TransportError, httpx.DecodingError) as error:
             return f"no answer ({line_of(error)})"
         return reason(response, self.secret) if response.status_code >= 500 else None
