@@ -322,3 +322,11 @@ def test_a_question_may_be_drawn_in_any_order():
     first, second = (compare.compare(side(q), side(BASE)) for q in (OURS, shuffled))
     assert first["behaviour"] == pytest.approx(second["behaviour"])
     assert first["difference"]["correct"]["p"] == second["difference"]["correct"]["p"]
+
+
+def test_questions_with_other_numbers_of_samples_weigh_the_same():
+    ours = {"a": [(1, 0), (0, 0)], "b": [(1, 1)]}
+    base = {"a": [(0, 0)], "b": [(1, 2), (1, 1), (1, 0), (0, 5)]}
+    # a: MA 1/2, tie 1/2. b: ME 1/4, tie 1/4, LE 1/4, MA (and AE: 1 < 5) 1/4.
+    got = compare.compare(side(ours), side(base))["behaviour"]
+    assert got == {"MA": 37.5, "LA": 0, "ME": 12.5, "LE": 12.5, "tie": 37.5, "AE": 12.5}

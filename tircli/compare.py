@@ -141,26 +141,35 @@ def _differences(a: dict[str, Any], b: dict[str, Any], seed: int) -> dict[str, d
     return found
 
 
-def _of(side: Side, question: int) -> Any:
-    return np.array(side.samples[side.starts[question] : side.starts[question + 1]], dtype=int)
-
-
 def _shares(ours: Side, base: Side, mine: Any, theirs: Any) -> Any:
-    """`(questions, 6)`: share of each question's pairs in each class; -1 if a side is ungraded."""
+    """`(questions, 6)`: share of each question's pairs in each class; -1 if a side is ungraded.
+
+    Questions with as many samples on both sides are counted together.
+    """
     out = np.full((len(mine), len(BEHAVIOUR)), -1.0)
-    for i, (m, t) in enumerate(zip(mine.tolist(), theirs.tolist(), strict=True)):
-        a, b = _of(ours, m)[:, None], _of(base, t)[None, :]
-        if not a.size or not b.size:
+    starts = np.array(ours.starts)[mine], np.array(base.starts)[theirs]
+    sizes = (
+        np.array(ours.starts)[mine + 1] - starts[0],
+        np.array(base.starts)[theirs + 1] - starts[1],
+    )
+    samples = np.array(ours.samples, dtype=int), np.array(base.samples, dtype=int)
+    for n_a, n_b in np.unique(np.column_stack(sizes), axis=0).tolist():
+        if not n_a or not n_b:
             continue
-        right_a, right_b, calls_a, calls_b = a & 1, b & 1, a >> 1, b >> 1
-        more, less, same = right_a > right_b, right_a < right_b, right_a == right_b
-        fewer = calls_a < calls_b
-        classes = (
-            *(more, less, same & fewer, same & (calls_a > calls_b)),
-            *(same & (calls_a == calls_b), more & fewer),
-        )
-        out[i] = [part.mean() for part in classes]
+        rows = np.flatnonzero((sizes[0] == n_a) & (sizes[1] == n_b))
+        for part in np.array_split(rows, max(1, len(rows) * n_a * n_b // 1_000_000)):
+            a = samples[0][starts[0][part, None] + np.arange(n_a)][:, :, None]  # (Q, n_a, 1)
+            b = samples[1][starts[1][part, None] + np.arange(n_b)][:, None, :]  # (Q, 1, n_b)
+            out[part] = np.column_stack([kind.mean((1, 2)) for kind in _classes(a, b)])
     return out
+
+
+def _classes(a: Any, b: Any) -> tuple[Any, ...]:
+    """In the order of BEHAVIOUR: whether each pair of `2 * calls + right` is in the class."""
+    right_a, right_b, calls_a, calls_b = a & 1, b & 1, a >> 1, b >> 1
+    more, same, fewer = right_a > right_b, right_a == right_b, calls_a < calls_b
+    efficient = (same & fewer, same & (calls_a > calls_b), same & (calls_a == calls_b))
+    return (more, right_a < right_b, *efficient, more & fewer)
 
 
 def _mcnemar(ours: Side, base: Side, mine: Any, theirs: Any) -> dict[str, Any] | None:
