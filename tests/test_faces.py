@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import math
+import os
 import subprocess
 import sys
 
@@ -129,6 +131,13 @@ def test_a_verdict_that_is_there_is_taken():
     assert faces.trl_reward("correct")([""] * 3, [""] * 3, judged) == [0.0] * 3
 
 
+def needs(*packages: str) -> None:
+    """Skip without `packages`; they are loaded in a process of their own alone."""
+    for package in packages:
+        if importlib.util.find_spec(package) is None:
+            pytest.skip(f"needs {package}")
+
+
 PROCESS = """
 import json, sys, torch.distributed
 from accelerate import PartialState
@@ -145,7 +154,7 @@ torch.distributed.destroy_process_group()
 
 @pytest.mark.slow
 def test_two_processes_with_half_a_group_each_give_the_whole_groups_rewards(tmp_path):
-    pytest.importorskip("accelerate", reason="needs accelerate")
+    needs("accelerate", "torch")
     source, script = tmp_path / "in.jsonl", tmp_path / "process.py"
     source.write_text("".join(json.dumps(r) + "\n" for r in RECORDS))
     script.write_text(PROCESS)
@@ -155,3 +164,55 @@ def test_two_processes_with_half_a_group_each_give_the_whole_groups_rewards(tmp_
     halves = [json.loads((tmp_path / f"in.jsonl.{i}").read_text()) for i in range(2)]
     expected = faces.trl_reward("et")([""] * 9, [""] * 9, RECORDS)
     assert [halves[0], halves[1]] == [expected[::2], expected[1::2]]
+
+
+TRAINING = """
+import json, sys
+from datasets import Dataset
+from tokenizers import Tokenizer, models, pre_tokenizers
+from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+from trl import GRPOConfig, GRPOTrainer
+from tircli.faces import trl_reward
+
+words = Tokenizer(models.WordLevel({"<pad>": 0, "<eos>": 1, "a": 2, "b": 3}, unk_token="a"))
+words.pre_tokenizer = pre_tokenizers.Whitespace()
+special = {"pad_token": "<pad>", "eos_token": "<eos>", "unk_token": "a"}
+tokenizer = PreTrainedTokenizerFast(tokenizer_object=words, **special)
+size = {"vocab_size": 8, "hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1}
+config = LlamaConfig(**size, num_attention_heads=2, num_key_value_heads=2)
+records = {question: json.loads(line) for question, line in zip("ab", open(sys.argv[1]))}
+
+def rollout(prompts, trainer):
+    n = len(prompts)
+    left = {question: iter(group) for question, group in records.items()}
+    sampled = {"prompt_ids": [[2, 3]] * n, "completion_ids": [[2, 3, 1]] * n}
+    trajectories = [next(left[prompt]) for prompt in prompts]
+    return sampled | {"logprobs": [[-1.0] * 3] * n, "trajectory": trajectories}
+
+settings = GRPOConfig(
+    sys.argv[2], max_steps=1, per_device_train_batch_size=6, num_generations=3, use_cpu=True,
+    bf16=False, report_to=[], logging_steps=1, save_strategy="no",
+)
+trainer = GRPOTrainer(
+    model=LlamaForCausalLM(config), reward_funcs=[trl_reward("otc-grpo")], args=settings,
+    train_dataset=Dataset.from_list([{"prompt": "a"}, {"prompt": "b"}]),
+    processing_class=tokenizer, rollout_func=rollout,
+)
+trainer.train()
+print("mean", trainer.state.log_history[0]["rewards/otc-grpo/mean"])
+"""
+
+
+@pytest.mark.slow
+def test_the_real_trainer_of_trl_takes_the_rewards(tmp_path):
+    needs("trl", "datasets")
+    groups, script = tmp_path / "groups.jsonl", tmp_path / "training.py"
+    groups.write_text(json.dumps(RECORDS[:3]) + "\n" + json.dumps(RECORDS[6:]) + "\n")
+    script.write_text(TRAINING)
+    environment = os.environ | {"TRL_EXPERIMENTAL_SILENCE": "1", "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, str(script), str(groups), str(tmp_path / "out")]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    # a, with n = 1: sin(3 pi / 4), 1, sin(2 pi / 3); c is wrong throughout.
+    mean = float(done.stdout.split("mean ")[-1])
+    assert mean == pytest.approx((0.70711 + 1 + 0.86603) / 6, abs=1e-4)
