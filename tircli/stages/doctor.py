@@ -32,6 +32,7 @@ def _findings() -> Iterable[tuple[str, str, str]]:
         there = importlib.util.find_spec(package) is not None
         yield package, "there" if there else "missing", "" if there else f"tircli[{extra}]"
     yield from _sandbox()
+    yield from _search()
 
 
 LAYERS = {
@@ -80,3 +81,20 @@ def _sandbox() -> Iterable[tuple[str, str, str]]:
             yield f"  {name}", state, f"missing: {purpose}"
         elif state:
             yield f"  {name}", "on" if state is True else f"on, version {state}", purpose
+
+
+def _search() -> Iterable[tuple[str, str, str]]:
+    """Which search backends have what they need."""
+    from tircli.records import InputError
+    from tircli.tools.search import lucene
+
+    yield "search bm25", "works", ""
+    try:
+        lucene.jar()
+        lucene.java_home()
+    except InputError as error:
+        yield "search lucene", "missing", str(error).removeprefix("lucene: ")
+    else:
+        yield "search lucene", "there", ""
+    there = all(importlib.util.find_spec(name) for name in ("torch", "transformers", "faiss"))
+    yield "search dense", "there" if there else "missing", "" if there else "tircli[dense]"
