@@ -121,7 +121,7 @@ def _arguments(out: Path, settings: Settings, report_to: Sequence[str]) -> Any:
             raise MissingExtra(f"--report-to {name}: needs it; pip install {REPORTERS[name]}")
     cuda = torch.cuda.is_available()
     schedule = settings.schedule
-    return TrainingArguments(
+    arguments = TrainingArguments(
         output_dir=str(out),
         per_device_train_batch_size=1,  # one micro-batch of ours
         num_train_epochs=1,
@@ -143,6 +143,9 @@ def _arguments(out: Path, settings: Settings, report_to: Sequence[str]) -> Any:
         average_tokens_across_devices=True,
         label_names=["labels"],
     )
+    if arguments.n_gpu > 1:
+        arguments._n_gpu = 1  # one process trains on one GPU; accelerate launch is for more
+    return arguments
 
 
 def _network(model: str, settings: Settings, arguments: Any) -> Any:
