@@ -15,7 +15,7 @@ Node = tuple[Any, ...]
 
 MAX_DIGITS = 4000
 MAX_TOKENS = 3000
-MAX_NEST = 60
+MAX_NEST = 40
 MINUS_ONE: Node = ("n", Fraction(-1))
 _TOKEN = re.compile(
     r"(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d*)?(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?"
@@ -102,12 +102,16 @@ class _Reader:
 
     def product(self) -> Node:
         value = self.signed()
+        quotients = 0
         while True:
+            if quotients > MAX_NEST:
+                raise TooBig("nested too deep")
             if self.peek() in _TIMES:
                 self.at += 1
                 value = _times(value, self.signed())
             elif self.peek() in _OVER:
                 self.at += 1
+                quotients += 1
                 value = ("/", value, self.signed())
             elif self.starts_atom():
                 value = _times(value, self.postfix())
@@ -134,8 +138,11 @@ class _Reader:
 
     def postfix(self) -> Node:
         node = self.atom()
+        first = self.at
         while True:
             token = self.peek()
+            if self.at - first > MAX_NEST:
+                raise TooBig("nested too deep")
             if token == "!":
                 self.at += 1
                 node = ("f", "factorial", node)

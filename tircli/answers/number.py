@@ -36,8 +36,8 @@ class OutOfTime(Exception):
 
 @contextmanager
 def deadline(seconds: float) -> Iterator[None]:
-    """Within, this thread's comparisons raise OutOfTime after some seconds."""
-    _LOCAL.end = time.monotonic() + seconds
+    """Within, this thread raises OutOfTime after some seconds of its processor time."""
+    _LOCAL.end = time.thread_time() + seconds
     try:
         yield
     finally:
@@ -46,8 +46,8 @@ def deadline(seconds: float) -> Iterator[None]:
 
 def check_time() -> None:
     """Raise OutOfTime if this thread's deadline has passed."""
-    if time.monotonic() > getattr(_LOCAL, "end", math.inf):
-        raise OutOfTime
+    if time.thread_time() > getattr(_LOCAL, "end", math.inf):
+        raise OutOfTime("out of time")
 
 
 class _Values:

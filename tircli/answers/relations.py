@@ -6,10 +6,10 @@ import re
 from itertools import pairwise
 
 from tircli.answers import regions
-from tircli.answers.expression import Node, Unreadable, minus, parse, variables
+from tircli.answers.expression import Node, TooBig, Unreadable, minus, parse, variables
 from tircli.answers.number import same
 from tircli.answers.shapes import RELATION, region
-from tircli.answers.text import split, tight
+from tircli.answers.text import outside, tight
 from tircli.answers.values import (
     Assigned,
     Family,
@@ -23,6 +23,8 @@ from tircli.answers.values import (
     words,
 )
 
+MAX_SIGNS = 20
+MAX_CLAUSE = 80
 _SIGNS = {r"\le": "<=", r"\ge": ">=", r"\ne": "!="}
 _NAME = re.compile(
     r"[A-Za-z](?:_\{?\w+\}?)?'*|\\[a-z]+(?:_\{?\w+\}?)?|[A-Z]{2,4}|\|[A-Z]{2}\||"
@@ -44,7 +46,7 @@ _INTEGER = re.compile(
 
 def family(text: str, inner: Inner) -> Value | None:
     """Expressions in an integer parameter, with the clause that says so."""
-    found = _DOMAIN.search(text)
+    found = _DOMAIN.search(text, max(0, len(text) - MAX_CLAUSE))
     congruence = re.fullmatch(
         r"(.*)\\equiv(.*?)\(?\s*\\(?:pmod|bmod|mod)\s*\{?\s*(\d{1,9})\s*\}?\)?", text
     )
@@ -56,7 +58,7 @@ def family(text: str, inner: Inner) -> Value | None:
     if found and found.start() > 0:
         letter, domain = found[1], found[2] or "Z"
     else:
-        found = _INTEGER.search(text)
+        found = _INTEGER.search(text, max(0, len(text) - MAX_CLAUSE))
         if not found:
             return None
         letter, domain = found[2], "Z"
@@ -75,18 +77,14 @@ def family(text: str, inner: Inner) -> Value | None:
 
 def sides(text: str) -> tuple[list[str], list[str]]:
     """What stands between relation signs outside brackets, and the signs."""
-    marks = list(dict.fromkeys(RELATION.findall(text)))
-    parts, signs, rest = [], [], text
-    while marks:
-        head = split(rest, *marks)[0]
-        at = rest.index(head) + len(head) if head else 0
-        following = RELATION.search(rest, at)
-        if len(split(rest, *marks)) == 1 or following is None:
-            break
-        parts.append(head)
-        signs.append(_SIGNS.get(following[0], following[0]))
-        rest = rest[following.end() :].strip()
-    return [*parts, rest.strip()], signs
+    parts, signs, start = [], [], 0
+    for begin, end in outside(text, RELATION.pattern):
+        parts.append(text[start:begin].strip())
+        signs.append(_SIGNS.get(text[begin:end], text[begin:end]))
+        start = end
+    if len(signs) > MAX_SIGNS:
+        raise TooBig("too many relations")
+    return [*parts, text[start:].strip()], signs
 
 
 def relation(text: str, inner: Inner) -> Value | None:

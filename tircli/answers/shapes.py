@@ -23,7 +23,7 @@ from tircli.answers.values import (
     words,
 )
 
-MAX_PARTS = 200
+MAX_PARTS = 100
 RELATION = re.compile(r"\\(?:le|ge|ne|in|approx)(?![A-Za-z])|<|>|=")
 _SEPARATORS = (",", ";", "‹or›", "‹and›", " or ", " and ")
 _MATRIX = re.compile(

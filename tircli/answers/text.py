@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import lru_cache
 
 _SUPER = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁽⁾ⁿⁱ", "0123456789+-()ni")
 _SUB = str.maketrans("₀₁₂₃₄₅₆₇₈₉₊₋₍₎", "0123456789+-()")
@@ -87,30 +88,39 @@ def depth(text: str) -> int | None:
     return None if level else deepest
 
 
+@lru_cache(maxsize=64)
+def _scanner(pattern: str) -> re.Pattern[str]:
+    return re.compile(rf"\\(?:begin|end)(?=\{{)|[(\[{{)\]}}]|(?P<mark>{pattern})")
+
+
+def outside(text: str, pattern: str) -> list[tuple[int, int]]:
+    """Where a pattern matches outside all brackets and environments."""
+    found, level = [], 0
+    for match in _scanner(pattern).finditer(text):
+        if match["mark"] is None:
+            level += 1 if match[0] in (r"\begin", *OPEN) else -1
+        elif level == 0:
+            found.append(match.span())
+    return found
+
+
 def split(text: str, *marks: str) -> list[str]:
     """The parts of a text between marks outside all brackets, environments and thousands."""
-    parts, level, start, at = [], 0, 0, 0
-    while at < len(text):
-        if text.startswith(r"\begin{", at):
-            level += 1
-        elif text.startswith(r"\end{", at):
-            level -= 1
-        level += (text[at] in OPEN) - (text[at] in CLOSE)
-        mark = next((m for m in marks if text.startswith(m, at)), "") if level == 0 else ""
-        if mark == "," and re.match(r",\d{3}(?!\d)", text[at:]) and _thousand(text, at):
-            mark = ""
-        if mark:
-            parts.append(text[start:at].strip())
-            start = at = at + len(mark)
-        else:
-            at += 1
+    parts, start = [], 0
+    for begin, end in outside(text, "|".join(map(re.escape, marks))):
+        if text[begin:end] == "," and _thousand(text, begin):
+            continue
+        parts.append(text[start:begin].strip())
+        start = end
     return [*parts, text[start:].strip()]
 
 
 def _thousand(text: str, at: int) -> bool:
-    """True if the comma at `at` stands after one to three digits, or another group."""
-    before = re.search(r"(?<![\d.])(\d{1,3}(?:,\d{3})*)$", text[:at])
-    return bool(before) and before is not None and not before[1].startswith("0")
+    """True if the comma at `at` stands between the groups of three digits of one number."""
+    if not re.compile(r",\d{3}(?!\d)").match(text, at):
+        return False
+    before = re.search(r"(?<![\d.])(\d{1,3}(?:,\d{3})*)$", text[max(0, at - 40) : at])
+    return before is not None and not before[1].startswith("0")
 
 
 def unwrap(text: str) -> str:
