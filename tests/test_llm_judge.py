@@ -11,8 +11,8 @@ from tircli import judge
 from tircli.engines import Completion
 from tircli.engines.scripted import ScriptedEngine
 from tircli.llm_judge import Asking, LLMJudge, messages, parse_correct, parse_yes_no
-from tircli.panel import Panel, each
-from tircli.records import EngineError, Segment, ToolUse, Trajectory, TurnError
+from tircli.panel import Panel
+from tircli.records import EngineError, Segment, ToolUse, Trajectory
 
 
 @pytest.mark.parametrize(
@@ -253,36 +253,3 @@ def test_a_model_that_is_gone_stops_the_run():
     llm = LLMJudge(lambda: Counting(broken=True), Asking(votes=3))
     with pytest.raises(EngineError, match="gone"):
         correct(llm)
-
-
-def test_each_hands_out_items_as_they_end_and_never_too_many_at_once():
-    under_way, most, seen = 0, 0, []
-
-    async def work(item):
-        nonlocal under_way, most
-        under_way += len(item)
-        most = max(most, under_way)
-        await asyncio.sleep(0.05 if item == "aa" else 0.01)
-        under_way -= len(item)
-
-    async def run():
-        async for number, item in each(iter(["aa", "b", "cc", "d"]), work, 4):
-            seen.append((number, item))
-
-    asyncio.run(run())
-    assert sorted(seen) == [(0, "aa"), (1, "b"), (2, "cc"), (3, "d")]
-    assert seen[0] != (0, "aa") and most <= 5  # the last item admitted may exceed 4 by its size - 1
-
-
-def test_each_passes_on_what_fails_and_stops_the_rest():
-    async def work(item):
-        if item == "b":
-            raise TurnError("no")
-        await asyncio.sleep(60)
-
-    async def run():
-        async for _ in each(iter(["a", "b"]), work, 4):
-            pass
-
-    with pytest.raises(TurnError, match="no"):
-        asyncio.run(run())

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sized
-from typing import TypeVar
+from collections.abc import Callable
 
+from tircli.answers import Rules
 from tircli.audit import Ask, Audit
-from tircli.judge import SOLVED, Judge, Verdict, enter, load
+from tircli.judge import DEFAULT, SOLVED, Judge, Verdict, enter, load
 from tircli.llm_judge import LLMJudge
 from tircli.records import Json, Trajectory
-
-Item = TypeVar("Item", bound=Sized)
 
 
 class Panel:
@@ -28,11 +26,12 @@ class Panel:
         *,
         second_opinion: bool = False,
         redundancy: bool = False,
+        rules: Rules = DEFAULT,
         warn: Callable[[str], None] = lambda text: None,
     ) -> None:
         self.name = f"{name}+llm" if second_opinion else name
         self.llm, self._redundancy, self._warn = llm, redundancy, warn
-        self._rule: Judge | None = None if name == "llm" else load(name)
+        self._rule: Judge | None = None if name == "llm" else load(name, rules)
         self._second = llm if second_opinion else None
 
     @property
@@ -86,35 +85,3 @@ def _waited(rule: Judge) -> Ask:
         return rule(trajectory)
 
     return ask
-
-
-async def each(
-    items: Iterator[Item], work: Callable[[Item], Awaitable[None]], at_once: int
-) -> AsyncIterator[tuple[int, Item]]:
-    """`(number, item)` as the work on each is done; items of about `at_once` members under way.
-
-    The next item is read in a thread, so that a slow reader does not hold up the replies.
-    """
-    running: dict[asyncio.Task[None], tuple[int, Item]] = {}
-    members, number, more = 0, 0, True
-    try:
-        while more or running:
-            while more and members < at_once:
-                item = await asyncio.to_thread(next, items, None)
-                if item is None:
-                    more = False
-                    break
-                running[asyncio.ensure_future(work(item))] = (number, item)
-                members, number = members + len(item), number + 1
-            if not running:
-                return
-            done, _ = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
-            for task in done:
-                task.result()
-                index, item = running.pop(task)
-                members -= len(item)
-                yield index, item
-    finally:
-        for task in running:
-            task.cancel()
-        await asyncio.gather(*running, return_exceptions=True)

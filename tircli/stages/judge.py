@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
+from contextlib import aclosing
 from dataclasses import dataclass, fields
+from functools import partial
 from typing import Any
 
 from tircli import jsonl, rewards
+from tircli.answers import PERCENT, UNITS, Rules
 from tircli.audit import Audit
 from tircli.engines.build import Builder
 from tircli.judge import judgeable
 from tircli.llm_judge import Asking, LLMJudge
-from tircli.panel import Panel, each
+from tircli.panel import Panel
 from tircli.progress import Progress
 from tircli.records import Group, InputError, Json, Trajectory
 from tircli.stages import Skips, say, side_file
 from tircli.stages.calls_table import CallsTable
 from tircli.stages.coverage import Coverage, failed, summary
+from tircli.stages.stream import Take, drive, each
 
 
 def run(
@@ -50,7 +54,7 @@ def run(
                     plan.panel.by_rule(trajectory)
                 work.end(item)
         else:
-            asyncio.run(_ask(items, work, plan.panel, auditor, concurrency))
+            drive(items, partial(_ask, work, plan.panel, auditor, concurrency))
         writer.finish(work.order)
     plan.table.save()
     progress.show(end=True)
@@ -84,6 +88,8 @@ def _plan(
     concurrency: int,
     *,
     judge: str,
+    percent: str,
+    units: str,
     second_opinion: bool,
     redundancy: bool,
     judge_model: str | None,
@@ -100,7 +106,8 @@ def _plan(
     _check_model(asks, judge_model, audit, asking)
     if calls_table and (reward in (None, "correct", "otc-ppo", "et") or settings.otc_n == "local"):
         raise InputError("--calls-table: nothing reads it; add --reward otc-grpo --otc-n global")
-    made: Json = {"judge": judge}
+    rules = _rules(judge, percent, units)
+    made: Json = {"judge": judge} | rules.changed()
     llm = None
     if judge_model is not None:
         builder = _builder(judge_model, concurrency, **options)
@@ -110,7 +117,9 @@ def _plan(
             made |= {flag: True for flag, given in flags.items() if given}
             made |= {"engine": options["judge_engine"], "model": judge_model}
             made |= builder.made | asking.changed()
-    panel = Panel(judge, llm, second_opinion=second_opinion, redundancy=redundancy, warn=say)
+    panel = Panel(
+        judge, llm, second_opinion=second_opinion, redundancy=redundancy, rules=rules, warn=say
+    )
     table = CallsTable(calls_table)
     if reward is None:
         return _Plan(panel, None, table, made)
@@ -120,6 +129,17 @@ def _plan(
         rewards.fill(group, pay, settings, table.table, skips.action)
 
     return _Plan(panel, fill, table, made | {"reward": reward} | settings.changed())
+
+
+def _rules(judge: str, percent: str, units: str) -> Rules:
+    """How strict the rule judge is."""
+    for option, value, known in (("percent", percent, PERCENT), ("units", units, UNITS)):
+        if value not in known:
+            raise InputError(f'--{option}: "{value}"; choose {" or ".join(known)}')
+    rules = Rules(percent, units)
+    if judge == "llm" and rules.changed():
+        raise InputError(f"--{next(iter(rules.changed()))}: only the judges auto and math read it")
+    return rules
 
 
 def _builder(
@@ -232,7 +252,7 @@ class _Work:
 
 
 async def _ask(
-    items: Iterator[_Item], work: _Work, panel: Panel, auditor: Audit | None, concurrency: int
+    work: _Work, panel: Panel, auditor: Audit | None, concurrency: int, take: Take[_Item]
 ) -> None:
     """Judge all and write all: to a file as groups end, to a pipe in the order of the input."""
 
@@ -244,14 +264,15 @@ async def _ask(
     waiting: dict[int, _Item] = {}
     expected = 0
     try:
-        async for number, item in each(items, judge, concurrency):
-            if work.writer.path is not None:
-                work.end(item)
-                continue
-            waiting[number] = item
-            while expected in waiting:
-                work.end(waiting.pop(expected))
-                expected += 1
+        async with aclosing(each(take, judge, concurrency)) as ended:
+            async for number, item in ended:
+                if work.writer.path is not None:
+                    work.end(item)
+                    continue
+                waiting[number] = item
+                while expected in waiting:
+                    work.end(waiting.pop(expected))
+                    expected += 1
     finally:
         if panel.llm is not None:
             await panel.llm.aclose()
