@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections import defaultdict
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
+from tircli.answers import Rules
 from tircli.answers.math import equal
 from tircli.protocols import load
 
 SHARED = Path(__file__).parents[2] / "shared"
+TIR = [sys.executable, "-c", "from tircli.cli import main; main()"]
 COLLECTION = Path(__file__).parent / "answers" / "pairs.jsonl"
 
 
@@ -64,7 +68,7 @@ def test_every_gold_that_holds_something_equals_itself(kind):
 )
 def test_percent_by_value_or_by_sign(gold, prediction, value, sign):
     assert equal(gold, prediction).equal == value
-    assert equal(gold, prediction, percent="sign").equal == sign
+    assert equal(gold, prediction, Rules(percent="sign")).equal == sign
 
 
 @pytest.mark.parametrize(
@@ -82,13 +86,63 @@ def test_percent_by_value_or_by_sign(gold, prediction, value, sign):
 )
 def test_units_optional_or_required(gold, prediction, optional, required):
     assert equal(gold, prediction).equal == optional
-    assert equal(gold, prediction, units="required").equal == required
+    assert equal(gold, prediction, Rules(units="required")).equal == required
 
 
 @pytest.mark.parametrize("switch", [{"percent": "maybe"}, {"units": "maybe"}])
 def test_an_unknown_switch_is_refused(switch):
     with pytest.raises(ValueError, match="percent is value or sign"):
-        equal("1", "1", **switch)
+        Rules(**switch)
+
+
+def judged(tmp_path, *options: str) -> tuple[int, list[float], str]:
+    """Exit code, verdicts and what was said of `tir judge` on two answers."""
+    rows = [(r"50\%", "0.5"), (r"12\text{ cm}", "12")]
+    path = tmp_path / "q.jsonl"
+    path.write_text(
+        "".join(
+            json.dumps({"id": str(n), "question": "?", "answer": gold, "prediction": text}) + "\n"
+            for n, (gold, text) in enumerate(rows)
+        )
+    )
+    done = subprocess.run(
+        [*TIR, "judge", str(path), "-q", *options],
+        capture_output=True,
+        text=True,
+    )
+    return (
+        done.returncode,
+        [json.loads(line)["correct"] for line in done.stdout.splitlines()],
+        done.stderr,
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "correct"),
+    [
+        ([], [1, 1]),
+        (["--percent", "sign"], [0, 1]),
+        (["--units", "required"], [1, 0]),
+        (["--judge", "math", "--percent", "sign", "--units", "required"], [0, 0]),
+    ],
+)
+def test_the_command_takes_the_switches(tmp_path, options, correct):
+    assert judged(tmp_path, *options)[:2] == (0, correct)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--percent", "maybe"], '--percent: "maybe"; choose value or sign'),
+        (["--units", "maybe"], '--units: "maybe"; choose optional or required'),
+        (["--judge", "qa", "--percent", "sign"], "--percent: only the judges auto and math read"),
+        (["--judge", "exact", "--units", "required"], "--units: only the judges auto and math"),
+    ],
+)
+def test_the_command_refuses_switches_that_nothing_reads(tmp_path, options, said):
+    code, lines, text = judged(tmp_path, *options)
+    assert (code, lines) == (2, [])
+    assert text.startswith(said)
 
 
 def test_a_verdict_names_its_reason():

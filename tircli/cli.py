@@ -197,6 +197,12 @@ def judge(
     judge: Annotated[
         str, typer.Option(help="auto, math, qa, exact or llm, or package.module:function.")
     ] = "auto",
+    percent: Annotated[
+        str, typer.Option(help="value: 50% is 0.5; sign: on both sides or none.")
+    ] = "value",
+    units: Annotated[
+        str, typer.Option(help="optional: 12 is 12 cm; required: on both sides or none.")
+    ] = "optional",
     second_opinion: Annotated[
         bool, typer.Option("--second-opinion", help="Ask the model where the rule says no.")
     ] = False,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from tircli import protocols, registry
-from tircli.answers import qa
+from tircli.answers import Rules, qa
 from tircli.answers.math import equal
 from tircli.protocols import Protocol
 from tircli.records import Group, InputError, Json, Trajectory
@@ -17,17 +17,18 @@ Verdict = tuple["float | None", Json]
 """`(correct, details)`: correct is 0..1 or None = no verdict; details hold `name` and `why`."""
 Judge = Callable[[Trajectory], Verdict]
 
+DEFAULT = Rules()
 BUILT_IN = {name: f"tircli.judge:judge_{name}" for name in ("auto", "exact", "math", "qa")}
 SOLVED = 0.8
 """A trajectory is right when `correct` is above this (SPEC 2.3)."""
 EMPTY_GOLD = "the gold answer is empty"
 
 
-def judge_math(trajectory: Trajectory) -> Verdict:
+def judge_math(trajectory: Trajectory, rules: Rules = DEFAULT) -> Verdict:
     """1 if the prediction equals a gold answer (SPEC 2.1), else 0."""
     why = "no prediction"
     for gold in trajectory.golds:
-        verdict = equal(gold, trajectory.prediction)
+        verdict = equal(gold, trajectory.prediction, rules)
         why = verdict.why
         if verdict.equal:
             return 1.0, {"name": "math", "why": why}
@@ -49,9 +50,9 @@ def judge_exact(trajectory: Trajectory) -> Verdict:
     return float(same), {"name": "exact", "why": "same text" if same else "other text"}
 
 
-def judge_auto(trajectory: Trajectory) -> Verdict:
+def judge_auto(trajectory: Trajectory, rules: Rules = DEFAULT) -> Verdict:
     """`math` or `qa`, as the trajectory's task says."""
-    return (judge_qa if trajectory.task == "qa" else judge_math)(trajectory)
+    return judge_qa(trajectory) if trajectory.task == "qa" else judge_math(trajectory, rules)
 
 
 def judgeable(trajectory: Trajectory) -> bool:
@@ -59,9 +60,14 @@ def judgeable(trajectory: Trajectory) -> bool:
     return trajectory.stop != "error" and (trajectory.stop is not None or not trajectory.segments)
 
 
-def load(name: str) -> Judge:
+def load(name: str, rules: Rules = DEFAULT) -> Judge:
     """The rule judge called `name`, or the user's; the guards of `decide` around it."""
     found: Judge = registry.load("judge", name, BUILT_IN)
+    if name in ("auto", "math"):
+        found = partial(judge_auto if name == "auto" else judge_math, rules=rules)
+    elif rules.changed():
+        option = next(iter(rules.changed()))
+        raise InputError(f"--{option}: only the judges auto and math read it")
 
     def guarded(trajectory: Trajectory) -> Verdict:
         if name in BUILT_IN:

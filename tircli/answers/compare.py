@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from fractions import Fraction
 
-from tircli.answers import Verdict, regions
+from tircli.answers import Rules, Verdict, regions
 from tircli.answers.exact import exact
 from tircli.answers.expression import Node, substitute, variables
 from tircli.answers.families import families
@@ -29,16 +28,6 @@ from tircli.answers.values import (
 )
 
 NO = Verdict(False, "different")
-
-
-@dataclass(frozen=True)
-class Rules:
-    """What counts as the same, and the two cleaned texts for the symbolic worker."""
-
-    percent: str = "value"
-    """`value`: 50% = 0.5; `sign`: the sign stands on both sides or on none."""
-    units: str = "optional"
-    """`optional`: a unit may be missing on one side; `required`: on both or on none."""
 
 
 def _quantities(a: Quantity, b: Quantity, rules: Rules) -> Verdict:

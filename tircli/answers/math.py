@@ -5,10 +5,10 @@ Decisions where answers are doubtful:
   within 1e-4 of it (0.3333 and 1/3; 3.1416 and \pi). Of two written decimals neither is exact: they
   are equal if they are the same number, or if one is the other rounded to fewer places, three
   digits or more and within 1e-4 (3.1416 and 3.14159; never 12.345 and 12.346).
-- Percent is read as a hundredth (50% = 0.5); 50% never equals 50. `percent="sign"` wants the sign
-  on both sides or on none.
-- A missing unit is allowed, a wrong one is not, known ones are converted. `units="required"` wants
-  a unit on both sides or on none.
+- Percent is read as a hundredth (50% = 0.5); 50% never equals 50. `Rules(percent="sign")` wants
+  the sign on both sides or on none.
+- A missing unit is allowed, a wrong one is not, known ones are converted.
+  `Rules(units="required")` wants a unit on both sides or on none.
 - A bare \log is natural or of base ten, the same on both sides (`\log 2 = \ln 2`, `\log 100 = 2`):
   contests write both, and only the question could tell.
 - An equation equals its multiples; `x = 5` equals `5`, not `y = 5`. A number in base b equals only
@@ -23,14 +23,15 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from tircli.answers import Verdict, worker
-from tircli.answers.compare import Rules, compare
+from tircli.answers import Rules, Verdict, worker
+from tircli.answers.compare import compare
 from tircli.answers.expression import TooBig, variables
 from tircli.answers.number import OutOfTime, deadline
 from tircli.answers.read import read
 from tircli.answers.text import clean, tight
 from tircli.answers.values import Formula, Named, Quantity, Region, Relation, Several, Value
 
+DEFAULT = Rules()
 SECONDS = 2.0
 MAX_LENGTH = 4000
 
@@ -65,12 +66,8 @@ def _choice(gold: str, prediction: str) -> Verdict | None:
 
 
 @lru_cache(maxsize=65536)
-def equal(
-    gold: str, prediction: str | None, *, percent: str = "value", units: str = "optional"
-) -> Verdict:
+def equal(gold: str, prediction: str | None, rules: Rules = DEFAULT) -> Verdict:
     """Whether a prediction is the same answer as the gold, and why (see the module)."""
-    if percent not in ("value", "sign") or units not in ("optional", "required"):
-        raise ValueError("percent is value or sign; units is optional or required")
     if prediction is None or not prediction.strip() or not gold.strip():
         return Verdict(False, "empty")
     gold, prediction = gold.strip(), prediction.strip()
@@ -89,7 +86,7 @@ def equal(
     try:
         with deadline(SECONDS):
             left, right = read(a), read(b)
-            found = compare(left, right, Rules(percent, units))
+            found = compare(left, right, rules)
             if found.equal or not (_symbolic(left, right) or _symbolic(right, left)):
                 return found
         reply = worker.ask(a, b)
