@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import json
+import random
 
 import pytest
 
 from tircli import protocols
 from tircli.engines import Completion
 from tircli.engines.scripted import ScriptedEngine
+from tircli.protocols import Call
 from tircli.records import InputError, Segment, ToolUnavailable, Trajectory
 from tircli.rollout import AgentLoop, Budget, RunOver, Settings, expand, run
 from tircli.tools import ToolResult
+from tircli.turns import Turn
 
 
 class Recorded:
@@ -381,3 +384,15 @@ def test_a_foreign_prompt_without_ids_is_refused(tmp_path):
     begun = Trajectory("q#0", "q", "?", segments=[Segment("prompt", "another prompt")])
     with pytest.raises(InputError, match="its prompt has no token_ids"):
         asyncio.run(loop_for(tmp_path, [END]).finish(begun))
+
+
+def test_spans_found_by_guesses_are_those_of_a_plain_search():
+    # Token i decodes to `widths[i]` characters; widths of 0 are half characters or special ids.
+    rng = random.Random(0)
+    for _ in range(300):
+        widths = [rng.choice((0, 1, 1, 2, 9)) for _ in range(rng.randint(0, 30))]
+        turn = Turn(lambda ids: "".join("x" * width for width in ids), ids=True)
+        turn.append(Completion(widths, "x" * sum(widths), "eos"))
+        for want in range(1, sum(widths) + 1):
+            plain = next(n for n in range(len(widths) + 1) if sum(widths[:n]) >= want)
+            assert turn.span(Call("python", "", want - 1, want)) == [plain - 1, plain]

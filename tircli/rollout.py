@@ -249,7 +249,8 @@ class AgentLoop:
             use = ToolUse(
                 call.tool, call.source, result.output, result.status, result.seconds, result.queued
             )
-            use.call_tokens, use.confidence = turn.span(call), turn.confidence(call)
+            use.call_tokens = turn.span(call)
+            use.confidence = turn.confidence(use.call_tokens)
             use.extra = result.extra
             uses.append(use)
             self.counts.calls += use.executed

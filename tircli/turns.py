@@ -73,12 +73,11 @@ class Turn:
         # A token counts as soon as one of its characters lies in the call.
         return [self._count(call.start, after=True) - 1, self._count(call.end)]
 
-    def confidence(self, call: Call) -> Json | None:
-        """Geometric means over the call's tokens (SPEC 7.1); None if the engine gives none.
+    def confidence(self, span: list[int] | None) -> Json | None:
+        """Geometric means over the tokens of `span` (SPEC 7.1); None if the engine gives none.
 
         `max` = exp(mean of ln max p), `sampled` = the same of the sampled token's p.
         """
-        span = self.span(call)
         if span is None or not self._best or not self._logprobs or span[1] <= span[0]:
             return None
         start, end = span
@@ -94,15 +93,27 @@ class Turn:
         if self._ends:
             find = bisect_right if after else bisect_left
             return min(find(self._ends, end) + 1, len(self._ends)) if end or after else 0
+        return self._search(end + after)
+
+    def _search(self, want: int) -> int:
+        """The least number of tokens that decode to `want` characters, near where it should be.
+
+        Tokens are about equally long, so a guess and steps of 1, 2, 4 from it need few decodings.
+        """
         ids = self.segment.token_ids or []
-        low, high = 0, len(ids)
+        low, high, step = 0, len(ids), 1
+        guess = min(-(-len(ids) * want // max(len(self.text), 1)), len(ids))
         while low < high:
-            middle = (low + high) // 2
-            if len(self._decode(ids[:middle])) >= end + after:
-                high = middle
+            if len(self._decode(ids[:guess])) >= want:
+                high = guess
+                guess = max(high - step, low)
             else:
-                low = middle + 1
-        return low
+                low = guess + 1
+                guess = min(low + step - 1, high)
+            step *= 2
+            if high - low <= step:
+                guess = (low + high) // 2
+        return min(low, len(ids))
 
 
 def _joined(left: list[_T] | None, right: list[_T] | None) -> list[_T] | None:

@@ -134,7 +134,9 @@ async def continued(engine: Engine, segments: Sequence[Segment], sampling: Sampl
     """What `engine` writes after `segments`. Raises as `Engine.generate`."""
     if not has_ids(engine):
         return await cast(TextEngine, engine).generate_text(segments, sampling)
-    ids = [i for segment in segments for i in segment.token_ids or ()]
+    ids: list[int] = []
+    for segment in segments:
+        ids += segment.token_ids or ()
     return await engine.generate(ids, sampling)
 
 
