@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from tircli import compare, graders, jsonl, statistics
+from tircli.cli import app
 from tircli.records import InputError, Segment, ToolUse, Trajectory, to_json
 
 TIR = [sys.executable, "-c", "from tircli.cli import main; main()", "metrics"]
@@ -309,8 +310,10 @@ def test_graders_on_the_command_line(tmp_path):
         (["--compare", "no.jsonl"], "no such file"),
     ],
 )
-def test_bad_options_are_one_line(tmp_path, options, says):
-    code, _, err = metrics(write(tmp_path / "a.jsonl", OURS), *options)
+def test_bad_options_are_one_line(tmp_path, capsys, options, says):
+    source = str(write(tmp_path / "a.jsonl", OURS))
+    code = app(["metrics", source, "--table", *options], standalone_mode=False)
+    err = capsys.readouterr().err
     assert code == 2 and says in err and err.count("\n") == 1
 
 
