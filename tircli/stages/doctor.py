@@ -28,7 +28,9 @@ def run() -> int:
 def _findings() -> Iterable[tuple[str, str, str]]:
     yield "python", platform.python_version(), ""
     yield "cores", str(os.cpu_count()), ""
-    for package, extra in (("torch", "local"), ("transformers", "local"), ("vllm", "vllm")):
+    extras = {"torch": "local", "transformers": "local", "vllm": "vllm"}
+    extras |= {"matplotlib": "plot", "sklearn": "plot"}
+    for package, extra in extras.items():
         there = importlib.util.find_spec(package) is not None
         yield package, "there" if there else "missing", "" if there else f"tircli[{extra}]"
     yield from _sandbox()
