@@ -210,7 +210,7 @@ def test_two_passages_of_one_id_are_refused(tmp_path):
     ]
     with pytest.raises(InputError, match='id "a" is that of passages 1 and 3'):
         index(tmp_path, data)
-    assert not (tmp_path / "idx").exists()
+    assert [path.name for path in tmp_path.iterdir()] == ["idx.jsonl"]
 
 
 def test_a_corpus_without_passages_is_refused(tmp_path):

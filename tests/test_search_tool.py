@@ -120,6 +120,17 @@ def test_what_waits_goes_in_one_batch_and_equal_queries_are_asked_once():
     assert [result.output for result in results] == ["1", "2", "1", "1"]
 
 
+def test_the_time_in_the_queue_is_told_apart_from_the_search():
+    class Slow(Fake):
+        async def search(self, queries, k):
+            await asyncio.sleep(0.1)
+            return await super().search(queries, k)
+
+    _, second = run(tool(Slow({}, batch=1)), "a", "b")
+    assert second.queued > 0.09
+    assert second.seconds > 0.09
+
+
 def test_a_batch_is_no_larger_than_the_backend_takes():
     backend = Fake({}, batch=2)
     run(tool(backend), *"abcde")

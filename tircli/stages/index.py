@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 from tircli.records import InputError, Json
-from tircli.tools.search.folder import part_of, read_meta
+from tircli.tools.search.folder import part_of
 from tircli.tools.search.indexing import INDEXED, make
 
 
@@ -34,7 +34,8 @@ def run(
     if target.exists():
         if not overwrite:
             raise InputError(f"{output}: exists; add --overwrite or choose another name")
-        read_meta(target)  # Nothing but an index is ever replaced.
+        if not (target / "meta.json").is_file():
+            raise InputError(f"{output}: no index, so it is not replaced; choose another name")
     if part_of(target).exists() and not (overwrite or resume):
         raise InputError(f"{part_of(target)}: an unfinished index; add --resume or --overwrite")
     options = _dense(backend, model, query_prefix, passage_prefix, pooling, hnsw)

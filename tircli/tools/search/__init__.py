@@ -93,10 +93,11 @@ class SearchTool:
             query = checked(source)
         except BadQuery as error:
             return ToolResult(f"Error: {error}.", "error")
-        hits = await self._searcher.search(query, self._topk)
+        hits, queued = await self._searcher.find(query, self._topk)
         return ToolResult(
             show(self._view, hits),
-            seconds=time.monotonic() - start,
+            seconds=time.monotonic() - start - queued,
+            queued=queued,
             extra={"found": [hit.passage.id for hit in hits]},
         )
 

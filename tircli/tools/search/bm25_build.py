@@ -149,7 +149,11 @@ class Builder:
         folders = [self._folder(i) for i in range(len(self.segments))]
         sizes = np.concatenate([[0], *load(folders, "sizes")])
         np.save(self.part / "offsets.npy", np.cumsum(sizes, dtype="<u8"))
-        store.write_ranks(self.part, load(folders, "ids"), self.source)
+        try:
+            store.write_ranks(self.part, load(folders, "ids"), self.source)
+        except InputError:
+            (self.part / "state.json").unlink()  # No use to go on with this corpus.
+            raise
         lengths = load(folders, "lengths")
         tokens = sum(int(part.sum(dtype="u8")) for part in lengths)
         filled = sum(int(np.count_nonzero(part)) for part in lengths)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple, Protocol
@@ -76,6 +77,14 @@ class InThread:
         self._thread.shutdown()
 
 
+class Answer(NamedTuple):
+    """What was found for a query."""
+
+    hits: list[Hit]
+    queued: float = 0.0
+    """Seconds that it waited before the backend was asked."""
+
+
 class Searcher:
     """Asks a backend: what waits goes together, what was found is remembered, faults are not.
 
@@ -85,14 +94,19 @@ class Searcher:
     def __init__(self, backend: Backend, cache: Cache | None = None) -> None:
         self.backend, self.cache = backend, cache or Cache()
         self._waiting: deque[tuple[str, int]] = deque()
-        self._asked: dict[tuple[str, int], asyncio.Future[list[Hit]]] = {}
+        self._asked: dict[tuple[str, int], asyncio.Future[tuple[list[Hit], float]]] = {}
         self._running: set[asyncio.Task[None]] = set()
 
     async def search(self, query: str, k: int) -> list[Hit]:
         """The `k` best passages, best first. Raises ToolUnavailable."""
+        return (await self.find(query, k)).hits
+
+    async def find(self, query: str, k: int) -> Answer:
+        """As `search`, with the time that the query waited for others."""
         key = (self.backend.name, self.backend.digest, query, k)
         if (known := self.cache.get(key)) is not None:
-            return [Hit(Passage(*passage), score) for passage, score in known]
+            return Answer([Hit(Passage(*passage), score) for passage, score in known])
+        began = time.monotonic()
         future = self._asked.get((query, k))
         if future is None:
             loop = asyncio.get_running_loop()
@@ -100,7 +114,8 @@ class Searcher:
             self._waiting.append((query, k))
             loop.call_soon(self._start)  # After all that ask in this turn of the loop.
         # One who asks may go away without taking the answer from the others.
-        return await asyncio.shield(future)
+        hits, started = await asyncio.shield(future)
+        return Answer(hits, max(started - began, 0.0))
 
     async def aclose(self) -> None:
         """Drop what runs and close backend and cache."""
@@ -128,6 +143,7 @@ class Searcher:
     async def _ask(self, queries: list[str], k: int) -> None:
         """Answer all who wait for `queries`, or hand them what went wrong."""
         futures = [self._asked[query, k] for query in queries]
+        started = time.monotonic()
         try:
             found = await self.backend.search(queries, k)
             for query, future, hits in zip(queries, futures, found, strict=True):
@@ -136,7 +152,7 @@ class Searcher:
                     continue
                 self.cache.put((self.backend.name, self.backend.digest, query, k), hits)
                 if not future.done():
-                    future.set_result(hits)
+                    future.set_result((hits, started))
         except Exception as error:
             for future in futures:
                 _fail(future, error)
@@ -147,7 +163,7 @@ class Searcher:
                 del self._asked[query, k]
 
 
-def _fail(future: asyncio.Future[list[Hit]], error: Exception) -> None:
+def _fail(future: asyncio.Future[tuple[list[Hit], float]], error: Exception) -> None:
     if not future.done():
         future.set_exception(error)
         future.exception()  # Seen: whoever asked may be gone.
