@@ -54,7 +54,7 @@ class PythonTool:
         elif url:
             self.sandbox = RemoteSandbox(url, limits, slots)
         else:
-            setup = Setup(off, imports, scratch_mb << 20)
+            setup = Setup(off=off, imports=imports, scratch=scratch_mb << 20)
             self.sandbox = Sandbox(limits, policy(layers), slots, setup)
         self._sessions = Sessions()
 

@@ -33,8 +33,8 @@ class Cell:
     """A Landlock ruleset that keeps signals inside."""
     alone: bool
     """The template is process 1 of its namespace: whatever is left there is killed with it."""
-    threads: bool
-    """RLIMIT_NPROC counts this slot alone."""
+    others: int
+    """Threads of other processes that RLIMIT_NPROC counts too."""
     base: int
     """Bytes of address space that the template takes."""
     parent: int
@@ -56,10 +56,7 @@ def limits(cell: Cell, request: Request) -> None:
         layers.set_limit(resource.RLIMIT_MSGQUEUE, 0)
         layers.set_limit(resource.RLIMIT_NICE, 0)
         layers.set_limit(resource.RLIMIT_RTPRIO, 0)
-    if cell.threads:
-        layers.set_limit(resource.RLIMIT_NPROC, request.processes)
-    elif cell.filter is None:
-        layers.set_limit(resource.RLIMIT_NPROC, 0)
+    layers.set_limit(resource.RLIMIT_NPROC, request.processes + cell.others)
 
 
 def enter(cell: Cell, request: Request, files: list[int]) -> None:

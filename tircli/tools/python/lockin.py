@@ -25,6 +25,8 @@ LIBRARIES = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/etc
 DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom")
 OTHERS = ("/usr/share/zoneinfo",)
 SCRATCH = "/tmp"
+SLACK = 256
+"""Threads that the user's other processes may start later, where all are counted together."""
 
 
 class Layers(dict[str, Any]):
@@ -95,19 +97,26 @@ def build(config: dict[str, Any], state: Layers) -> int | None:
 
 
 def _drop_user(state: Layers, proc: int, paths: Sequence[str]) -> None:
-    """As root: become a user that owns nothing, where that one can read python's files."""
+    """As root: become a user that owns nothing, where that one can read python's files.
+
+    Where it can't, only the real user changes: threads are counted by that one.
+    """
+    if os.getuid() != 0:
+        state["uid"] = "not root: programs run as the user of tir"
+        return
     with state.trying("uid") as wanted:
-        if wanted and os.getuid() != 0:
-            state["uid"] = "not root: programs run as the user of tir"
-        if not wanted or os.getuid() != 0:
+        if not wanted:
             return
+        os.setgroups([])
         os.seteuid(NOBODY)
         try:
             for path in (os.__file__, *paths):
                 os.close(os.open(path, os.O_RDONLY))
-        finally:
+        except PermissionError:
             os.seteuid(0)
-        os.setgroups([])
+            os.setresuid(NOBODY, 0, 0)
+            raise PermissionError(0, "stays root: others can't read python's files") from None
+        os.seteuid(0)
         os.setresgid(NOBODY, NOBODY, NOBODY)
         os.setresuid(NOBODY, NOBODY, NOBODY)
         layers.prctl(layers.PR_SET_DUMPABLE, 1)  # else /proc/self is root's
@@ -116,6 +125,20 @@ def _drop_user(state: Layers, proc: int, paths: Sequence[str]) -> None:
                 if also:
                     layers.unshare(layers.NEWUSER)
                     layers.map_ids(proc, NOBODY, NOBODY)
+
+
+def _threads(proc: int) -> int:
+    """Threads that the kernel counts together with those of a program."""
+    count, user = 0, os.getuid()
+    for name in filter(str.isdigit, os.listdir(proc)):
+        with contextlib.suppress(OSError):  # it ended, or is another user's to look into
+            if os.stat(name, dir_fd=proc).st_uid == user:
+                fd = os.open(f"{name}/task", os.O_RDONLY, dir_fd=proc)
+                try:
+                    count += len(os.listdir(fd))
+                finally:
+                    os.close(fd)
+    return count
 
 
 def empty(folder: str) -> bool:
@@ -175,7 +198,8 @@ def _imports(config: dict[str, Any]) -> None:
     """Import and use what programs use; some packages want a folder of their own meanwhile."""
     with tempfile.TemporaryDirectory(prefix="tir-warm-") as folder:
         os.environ["MPLCONFIGDIR"] = folder
-        warm.load(name for name in config["imports"] if name != "*")
+        defaults = warm.DEFAULT if config["defaults"] else ()
+        warm.load(defaults, [name for name in config["imports"] if name != "*"])
         del os.environ["MPLCONFIGDIR"]
 
 
@@ -201,6 +225,7 @@ def prepare(config: dict[str, Any], state: Layers) -> tuple[child.Cell, Reaper]:
     reaper = Reaper(alone, proc)
     warm.settle(proc if config["huge"] else None)
     base = _address_space(proc)
+    others = 0 if proc is None or state.on("user") else _threads(proc) + SLACK
     scope = _no_way_back(config, state) if layers.LINUX else None
     if proc is not None:
         os.close(proc)
@@ -212,7 +237,7 @@ def prepare(config: dict[str, Any], state: Layers) -> tuple[child.Cell, Reaper]:
         filter=_filter(config, state),
         scope=scope,
         alone=alone,
-        threads=state.on("user"),
+        others=others,
         base=base,
         parent=os.getpid(),
         devnull=config["devnull"],

@@ -173,13 +173,14 @@ def judge(result: Result, report: Report, stderr: str, limits: Limits) -> Outcom
         max_rss_mb=round(result.rss_kb / 1024, 1),
         exit_code=code,
     )
+    spent = result.cpu_seconds >= limits.cpu_seconds
     too_much = f"MemoryError: the code used more than {limits.memory_mb} MB of memory"
     if not result.ready and result.reason != wire.ASKED:
         said = stderr.strip()[-300:] or f"exit code {code}"
         outcome.status, outcome.exception = "unavailable", f"the program was not reached: {said}"
     elif result.reason == wire.WALL:
         outcome.status, outcome.limit = "timeout", limits.seconds
-    elif result.reason == wire.CPU or code == -signal.SIGXCPU:
+    elif result.reason == wire.CPU or (code == -signal.SIGXCPU and spent):
         outcome.status, outcome.limit = "timeout", limits.cpu_seconds
     elif result.reason == wire.ASKED:
         outcome.status, outcome.exception = "unavailable", "the call was cancelled"

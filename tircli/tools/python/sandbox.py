@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import sys
 import time
 from collections import deque
@@ -21,7 +22,7 @@ from tircli.tools.python.outcome import (
     files_of,
     read_outcome,
 )
-from tircli.tools.python.slot import Setup, Slot, SlotDied, SlotFailed
+from tircli.tools.python.slot import Setup, Slot, SlotDied, SlotFailed, oom_kills
 from tircli.tools.python.wire import Request
 
 CORES = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
@@ -92,6 +93,7 @@ class Sandbox:
         self._all: set[Slot] = set()
         self._waiters: deque[asyncio.Future[Slot]] = deque()
         self._starting: set[asyncio.Task[None]] = set()
+        self._closing: set[asyncio.Task[None]] = set()
         self._closed = False
 
     async def start(self) -> None:
@@ -141,6 +143,11 @@ class Sandbox:
             outcome = read_outcome(files, result, job, limits)
         if outcome.status == "unavailable":
             slot.dead = True
+        if outcome.exit_code == -signal.SIGKILL and outcome.status == "killed":
+            before, slot.oom_kills = slot.oom_kills, oom_kills()
+            if slot.oom_kills > before:
+                outcome.status = "memory"
+                outcome.exception = "MemoryError: the machine had no memory left for the code"
         return outcome
 
     async def aclose(self) -> None:
@@ -149,7 +156,7 @@ class Sandbox:
         for task in self._starting:
             task.cancel()
         await asyncio.gather(*self._starting, return_exceptions=True)
-        await asyncio.gather(*(slot.close() for slot in self._all))
+        await asyncio.gather(*self._closing, *(slot.close() for slot in self._all))
         self._all.clear()
         self._idle.clear()
         self._fail(ToolUnavailable("the sandbox is closed"))
@@ -191,15 +198,10 @@ class Sandbox:
     def _discard(self, slot: Slot) -> None:
         if slot in self._all:
             self._all.discard(slot)
-            self._spawn(slot.close())
-
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self._starting.add(task)
-        task.add_done_callback(self._starting.discard)
+            _background(slot.close(), self._closing)
 
     def _start_one(self) -> None:
-        self._spawn(self._begin())
+        _background(self._begin(), self._starting)
 
     async def _begin(self) -> None:
         slot = Slot(self.setup)
@@ -228,3 +230,10 @@ class Sandbox:
             waiter = self._waiters.popleft()
             if not waiter.done():
                 waiter.set_exception(error)
+
+
+def _background(work: Coroutine[Any, Any, None], tasks: set[asyncio.Task[None]]) -> None:
+    """Do `work` beside the caller; it stands in `tasks` until it is done."""
+    task = asyncio.get_running_loop().create_task(work)
+    tasks.add(task)
+    task.add_done_callback(tasks.discard)

@@ -25,7 +25,7 @@ PLAIN = _table(
 read 0 63, write 1 64, readv 19 65, writev 20 66, pread64 17 67, pwrite64 18 68, preadv 295 69,
 pwritev 296 70, close 3 57, close_range 436 436, lseek 8 62, sendfile 40 71, fstat 5 80,
 newfstatat 262 79, stat 4 -, lstat 6 -, statx 332 291, statfs 137 43, fstatfs 138 44,
-flock 73 32, access 21 -, faccessat 269 48, faccessat2 439 439, getcwd 79 17, chdir 80 49,
+ access 21 -, faccessat 269 48, faccessat2 439 439, getcwd 79 17, chdir 80 49,
 fchdir 81 50, umask 95 166, readlink 89 -, readlinkat 267 78, getdents64 217 61, dup 32 23,
 dup2 33 -, dup3 292 24, pipe 22 -, pipe2 293 59, eventfd2 290 19, fsync 74 82, fdatasync 75 83,
 mmap 9 222, mprotect 10 226, munmap 11 215, mremap 25 216, madvise 28 233, mincore 27 232,
@@ -33,19 +33,19 @@ brk 12 214, get_mempolicy 239 236, rt_sigaction 13 134, rt_sigprocmask 14 135,
 rt_sigreturn 15 139, rt_sigpending 127 136, rt_sigsuspend 130 133, rt_sigtimedwait 128 137,
 sigaltstack 131 132, pause 34 -, restart_syscall 219 128, select 23 -, pselect6 270 72, poll 7 -,
 ppoll 271 73, epoll_create 213 -, epoll_create1 291 20, epoll_ctl 233 21, epoll_wait 232 -,
-epoll_pwait 281 22, sched_yield 24 124, sched_getaffinity 204 123, getcpu 309 168,
-sched_getparam 143 121, sched_getscheduler 145 120, sched_get_priority_max 146 125,
+epoll_pwait 281 22, sched_yield 24 124, getcpu 309 168,
+ sched_get_priority_max 146 125,
 sched_get_priority_min 147 126, nanosleep 35 101, clock_nanosleep 230 115, time 201 -,
 clock_gettime 228 113, clock_getres 229 114, gettimeofday 96 169, times 100 153, alarm 37 -,
 setitimer 38 103, getitimer 36 102, timerfd_create 283 85, timerfd_settime 286 86,
 timerfd_gettime 287 87, getpid 39 172, gettid 186 178, getppid 110 173, getpgrp 111 -,
 getuid 102 174, geteuid 107 175, getgid 104 176, getegid 108 177, getresuid 118 148,
-getresgid 120 150, getgroups 115 158, getpgid 121 155, getsid 124 156, getpriority 140 141,
+getresgid 120 150, getgroups 115 158,
 getrlimit 97 163, getrusage 98 165, sysinfo 99 179, uname 63 160, futex 202 98,
 set_robust_list 273 99, rseq 334 293, set_tid_address 218 96,
 arch_prctl 158 -, membarrier 324 283, getrandom 318 278, exit 60 93, exit_group 231 94,
 wait4 61 260, waitid 247 95, sendto 44 206, recvfrom 45 207, sendmsg 46 211, recvmsg 47 212,
-shutdown 48 210, getsockopt 55 209, setsockopt 54 208, getsockname 51 204, getpeername 52 205
+shutdown 48 210, getsockopt 55 209, getsockname 51 204, getpeername 52 205
 """
 )
 # Only where there is a scratch folder.
@@ -60,7 +60,9 @@ fallocate 285 47
 CHECKED = _table(
     """
 open 2 -, openat 257 56, fcntl 72 25, ioctl 16 29, prctl 157 167, prlimit64 302 261, kill 62 129,
-tgkill 234 131, clone 56 220, clone3 435 435, openat2 437 437, socketpair 53 199
+tgkill 234 131, clone 56 220, clone3 435 435, openat2 437 437, socketpair 53 199,
+sched_getaffinity 204 123, sched_getparam 143 121, sched_getscheduler 145 120, getpgid 121 155,
+getsid 124 156, getpriority 140 141
 """
 )
 
@@ -75,7 +77,7 @@ SELF = 0x7E57E57E
 
 CLONE_THREAD = 0x00010000
 O_WRITES = 0o1 | 0o2 | 0o100 | 0o1000 | 0o20000000
-FCNTLS = (0, 1, 2, 3, 4, 5, 6, 7, 36, 37, 38, 1030, 1032, 1034)
+FCNTLS = (0, 1, 2, 3, 4, 1030, 1032, 1034)  # no locks: others use the same files
 IOCTLS = (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)
 PRCTLS = (15, 16)  # the name of a thread
 
@@ -114,8 +116,11 @@ def _rules(writes: bool, readonly: bool) -> Iterator[tuple[str, list[Instruction
     yield "ioctl", _one_of(1, IOCTLS, errno.ENOTTY)
     yield "prctl", _one_of(0, PRCTLS)
     yield "prlimit64", _one_of(0, (0,))
-    yield "kill", _one_of(0, (SELF,))
-    yield "tgkill", _one_of(0, (SELF,))
+    for name in ("kill", "tgkill"):
+        yield name, _one_of(0, (SELF,))
+    for name in ("sched_getaffinity", "sched_getparam", "sched_getscheduler", "getpgid", "getsid"):
+        yield name, _one_of(0, (0, SELF))
+    yield "getpriority", _one_of(1, (0, SELF))
     thread = [_argument(0), (BITS, 1, 0, CLONE_THREAD), refuse(errno.EPERM), allow]
     yield "clone", thread
     yield "clone3", [refuse(errno.ENOSYS)]

@@ -56,6 +56,8 @@ class Setup:
     off: tuple[str, ...] = ()
     """Layers that are left out (for tests and measurements)."""
     imports: tuple[str, ...] = ()
+    defaults: bool = True
+    """Import numpy and sympy too, where installed."""
     scratch: int = 0
     """Bytes of the writable /tmp; 0 = none."""
     huge: bool = True
@@ -82,6 +84,15 @@ def environment() -> dict[str, str]:
     }
 
 
+def oom_kills() -> int:
+    """How many processes this machine has killed for memory; 0 where it doesn't say."""
+    try:
+        lines = Path("/proc/vmstat").read_text(encoding="ascii").splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) for line in lines if line.startswith("oom_kill ")), 0)
+
+
 class Slot:
     """A keeper, its template, and the call that runs there now."""
 
@@ -90,6 +101,7 @@ class Slot:
         self.layers: dict[str, Any] = {}
         self.modules: dict[str, str] = {}
         self.dead = False
+        self.oom_kills = oom_kills()
         self._number = 0
         self._waiting: asyncio.Future[bytes] | None = None
         self._control: socket.socket
@@ -103,6 +115,7 @@ class Slot:
             "control": theirs.fileno(),
             "off": self.setup.off,
             "imports": self.setup.imports,
+            "defaults": self.setup.defaults,
             "scratch": self.setup.scratch,
             "huge": self.setup.huge,
             "steady": self.setup.steady,
@@ -210,6 +223,8 @@ class Slot:
     async def close(self) -> None:
         """End the slot's processes, all of them."""
         self.dead = True
+        if self._waiting is not None and not self._waiting.done():
+            self._waiting.set_exception(SlotDied("the slot was closed"))
         if self._control.fileno() >= 0:
             asyncio.get_running_loop().remove_reader(self._control)
             self._control.close()

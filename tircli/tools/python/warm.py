@@ -63,14 +63,14 @@ def places(names: Sequence[str]) -> list[str]:
     return found
 
 
-def load(names: Iterable[str]) -> None:
-    """Import the standard modules, those of DEFAULT that are there, and `names`, and use them.
+def load(optional: Iterable[str], names: Iterable[str]) -> None:
+    """Import the standard modules, what is there of `optional`, and `names`; use the large ones.
 
     Raises ImportError for one of `names` that is not there.
     """
     for name in STANDARD:
         importlib.import_module(name)
-    for name in DEFAULT:
+    for name in optional:
         if importlib.util.find_spec(name):
             importlib.import_module(name)
     for name in names:
