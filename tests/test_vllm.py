@@ -14,7 +14,8 @@ import pytest
 from tircli.engines import Completion, Sampling
 from tircli.records import InputError
 
-pytestmark = pytest.mark.vllm
+# vLLM and what it imports warn of their own matters.
+pytestmark = [pytest.mark.vllm, pytest.mark.filterwarnings("default")]
 vllm = pytest.importorskip("vllm", reason="engine vllm needs tircli[vllm]; make test-vllm")
 torch = pytest.importorskip("torch", reason="engine vllm needs tircli[vllm]; make test-vllm")
 transformers = pytest.importorskip("transformers", reason="engine vllm needs tircli[vllm]")
