@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import re
+import sys
 import threading
 import time
 from collections import Counter
@@ -35,6 +36,11 @@ class Judge(ThreadingHTTPServer):
         self.lock = threading.Lock()
         self.url = f"http://127.0.0.1:{self.server_port}/v1"
         threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    def handle_error(self, request, client_address) -> None:
+        """A client that gave up, or a connection that was reset on purpose, is no news."""
+        if not isinstance(sys.exc_info()[1], (OSError, ValueError)):
+            super().handle_error(request, client_address)
 
     def reply(self, request: dict) -> tuple[str, str]:
         """What kind of reply to give, and the text of it."""
