@@ -23,7 +23,7 @@ import struct
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 UID = 12345
@@ -56,17 +56,20 @@ class Config:
     container: bool = False
     """No namespaces, no mounts, 14 capabilities, as in a container."""
     landlock: bool = True
-    layers: str = "preferred"
+    options: dict[str, object] = field(default_factory=dict)
     """What the tool is asked for."""
 
 
 CONFIGS = {
     "own": Config(),
+    "scratch": Config(options={"scratch_mb": 16}),
     "user": Config(user=True),
     "container-root": Config(container=True),
     "container-user": Config(user=True, container=True),
     "no-landlock": Config(landlock=False),
-    "container-user-no-landlock": Config(user=True, container=True, landlock=False, layers="weak"),
+    "container-user-no-landlock": Config(
+        user=True, container=True, landlock=False, options={"layers": "weak"}
+    ),
 }
 
 

@@ -44,14 +44,21 @@ class Verdicts:
     def __init__(self, wanted: set[tuple[str, str]]) -> None:
         self.wanted = wanted
         self.found: dict[str, dict[str, Verdict]] = {}
+        self.failed: dict[str, harness.Gone] = {}
 
     def of(self, config: str, name: str) -> Verdict:
         """The verdict on one program; the first question runs all of its configuration."""
+        if config in self.failed:
+            raise self.failed[config]
         if config not in self.found:
             names = sorted(n for c, n in self.wanted if c == config and not PROGRAMS[n].missing())
             parts = [names[k::THREADS] for k in range(min(THREADS, len(names)))]
-            with ThreadPoolExecutor(THREADS) as pool:
-                done = list(pool.map(lambda part: self._some(config, part), parts))
+            try:
+                with ThreadPoolExecutor(THREADS) as pool:
+                    done = list(pool.map(lambda part: self._some(config, part), parts))
+            except harness.Gone as error:  # no sandbox there: once is enough
+                self.failed[config] = error
+                raise
             self.found[config] = {n: verdict for part in done for n, verdict in part.items()}
         return self.found[config][name]
 
