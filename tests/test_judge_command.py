@@ -203,7 +203,7 @@ def test_an_unclear_model_leaves_null_and_coverage_says_so(tir, model, tmp_path)
     assert code == 0 and "2 graded, correct 0.5; 2 ungraded (2 no verdict)" in said
     told = json.loads(report.read_text())
     assert (told["n"], told["graded"], told["ungraded"], told["coverage"]) == (4, 2, 2, 0.5)
-    assert told["llm"] == {"asked": 4, "asked_again": 3, "unparsed": 2, "failed": 0} | {
+    assert told["llm"] == {"asked": 4, "asked_again": 3, "cut": 0, "unparsed": 2, "failed": 0} | {
         "tokens": told["llm"]["tokens"]
     }
 

@@ -117,6 +117,12 @@ def test_an_unclear_reply_is_asked_for_again(model):
     assert (llm.counts["asked"], llm.counts["asked_again"], llm.counts["unparsed"]) == (1, 1, 0)
 
 
+def test_replies_that_were_cut_are_counted(model):
+    llm = model(["Correct. Let me explain", YES], max_tokens=20)
+    assert correct(llm)[0] == 1.0
+    assert (llm.counts["cut"], llm.counts["asked_again"]) == (1, 1)
+
+
 @pytest.mark.parametrize("reply", ["I refuse to grade this.", ""])
 def test_what_stays_unclear_has_no_verdict(model, reply):
     llm = model([reply] * 3, tries=3)

@@ -27,7 +27,7 @@ class Asking:
     """How the model is asked."""
 
     votes: int = 1
-    redundancy_votes: int = 10  # ET-Agent
+    redundancy_votes: int = 10  # SPEC 2.4
     tries: int = 2
     """How often in all one vote is asked for, while replies are unclear."""
     max_tokens: int = 1024
@@ -46,8 +46,8 @@ class LLMJudge:
 
     def __init__(self, make: Callable[[], Engine], asking: Asking, concurrency: int = 16) -> None:
         self.asking = asking
-        self.counts = Counter(asked=0, asked_again=0, unparsed=0, failed=0, tokens=0)
-        """What was asked, in all."""
+        self.counts = Counter(asked=0, asked_again=0, cut=0, unparsed=0, failed=0, tokens=0)
+        """Votes asked for, requests repeated, replies cut at `max_tokens`, votes without result."""
         self._make = make
         self._engine: Engine | None = None
         self._correct = _prompt("--prompt", asking.prompt, "{{prediction}}")
@@ -133,7 +133,9 @@ class LLMJudge:
                 self.counts["failed"] += 1
                 return error
             self.counts["tokens"] += reply.n_tokens
-            verdict = parse(reply.text, reply.finish == "length")
+            cut = reply.finish == "length"
+            self.counts["cut"] += cut
+            verdict = parse(reply.text, cut)
             if verdict is not None:
                 return verdict
         self.counts["unparsed"] += 1
