@@ -1,9 +1,16 @@
-"""Exact match and token F1 for question answering, after SQuAD."""
+"""Exact match and token F1 for question answering, after SQuAD.
+
+- On ASCII text `normalise` is SQuAD's. Beyond it, equal characters are brought to one form (NFKC)
+  and the punctuation of every script goes, as ASCII's does: O’Neill is O'Neill.
+- If nothing of the gold is left (`The`, `!!!`), both texts are compared as they are written.
+- Yes, no and noanswer match only exactly.
+"""
 
 from __future__ import annotations
 
 import re
 import string
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable
 
@@ -13,6 +20,9 @@ _CLOSED = {"yes", "no", "noanswer"}
 
 def normalise(text: str) -> str:
     """The text in lower case, without punctuation, articles and extra white space."""
+    if not text.isascii():
+        text = unicodedata.normalize("NFKC", text)
+        text = "".join(char for char in text if unicodedata.category(char)[0] != "P")
     text = text.lower().translate(_PUNCTUATION)
     return " ".join(re.sub(r"\b(a|an|the)\b", " ", text).split())
 
