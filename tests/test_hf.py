@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -257,3 +260,62 @@ def test_cancelled_turn_leaves(folder: Path) -> None:
     assert len(asyncio.run(run()).token_ids) == 4
     asyncio.run(one.aclose())
     assert not one._batch.rows
+
+
+def command(*arguments: object) -> tuple[int, str]:
+    """Exit code and stderr of `tir rollout`."""
+    code = "from tircli.cli import main; main()"
+    line = [sys.executable, "-c", code, "rollout", *map(str, arguments), "-q", "--tools", ""]
+    done = subprocess.run(line, capture_output=True, text=True, timeout=120)
+    return done.returncode, done.stderr
+
+
+@pytest.fixture
+def question(tmp_path: Path) -> Path:
+    path = tmp_path / "q.jsonl"
+    path.write_text('{"id":"a","question":"?"}\n')
+    return path
+
+
+def copied(folder: Path, target: Path, *without: str) -> Path:
+    target.mkdir()
+    for file in folder.iterdir():
+        if not any(file.match(pattern) for pattern in without):
+            shutil.copy(file, target / file.name)
+    return target
+
+
+def test_a_model_without_tokenizer_says_so(folder: Path, question: Path, tmp_path: Path) -> None:
+    bare = copied(folder, tmp_path / "bare", "tokenizer*", "chat_template*", "special_tokens*")
+    code, said = command(question, "-m", bare)
+    assert (code, said.count("\n")) == (2, 1), said
+    assert "its tokenizer does not load" in said and "add its tokenizer.json" in said
+
+
+def test_a_folder_that_is_no_model_says_so(question: Path, tmp_path: Path) -> None:
+    code, said = command(question, "-m", tmp_path)
+    assert (code, said.count("\n")) == (2, 1) and "no config.json" in said
+
+
+def test_a_prompt_longer_than_the_context_says_so(folder: Path, question: Path) -> None:
+    code, said = command(question, "-m", folder)  # Protocol et is longer than 128 tokens.
+    assert (code, said.count("\n")) == (2, 1), said
+    assert "question a: its prompt has" in said and "holds 128; shorten it" in said
+    assert command(question, "-m", folder, "--on-error", "skip")[0] == 3
+
+
+def test_a_chat_template_that_refuses_is_one_line(
+    folder: Path, question: Path, tmp_path: Path
+) -> None:
+    strict = copied(folder, tmp_path / "strict")
+    refusal = "{{ raise_exception('System role not supported') }}"
+    (strict / "chat_template.jinja").write_text(refusal)
+    code, said = command(question, "-m", strict)
+    assert (code, said.count("\n")) == (2, 1), said
+    assert "refuses messages of system, user (System role not supported)" in said
+
+
+def test_calls_of_one_chat_turn_are_rendered_as_one_text(engine) -> None:
+    parts = engine.render_turn([{"role": "tool", "content": text} for text in ("moon", "tide")])
+    assert [text for text, _ in parts] == ["[tool]moon", "<end>[tool]tide<end>[assistant]"]
+    assert [i for _, ids in parts for i in ids if i > 255] == [258, 258]

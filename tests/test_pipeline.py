@@ -159,14 +159,24 @@ def _bad_inputs(tmp):
         (["rollout", tmp / "none", *scripted], "no question"),
         (["rollout", tmp / "twice", *scripted], "twice:2:"),
         (["rollout", question, *scripted, "--protocol", "x"], "choose one of et"),
-        (["rollout", question, "--engine", "x", "-m", "y"], "choose one of hf, openai, scripted, vllm"),
+        (
+            ["rollout", question, "--engine", "x", "-m", "y"],
+            "choose one of hf, openai, scripted, vllm",
+        ),
         (["rollout", question, "--engine", "no.such:X", "-m", "y"], "no module"),
         (["rollout", question, *scripted, "--shard", "2/2"], "--shard"),
         (["rollout", question, *scripted, "--tools", "hammer"], "hammer"),
         (["rollout", question, *scripted], "no reply 1 for a#0"),
         (["rollout", question, "--engine", "scripted", "-m", tmp / "nope"], "no such file"),
         (["rollout", question, "--engine", "scripted"], "--model"),
-        (["rollout", question, "-m", tmp / "empty_model"], ""),
+        (
+            ["rollout", question, *scripted, "--base-url", "http://x/v1"],
+            "--base-url: engine scripted",
+        ),
+        (["rollout", question, *scripted, "--engine-option", "a"], "write key=value"),
+        (["rollout", question, *scripted, "--engine-option", "a=1"], "scripted has no a"),
+        (["rollout", question, "--engine", "openai", "-m", "y"], "--base-url"),
+        (["rollout", question, *scripted, "--log-json", tmp], "--log-json"),
         (["rollout", question, *scripted, "-o", tmp / "text"], "--overwrite"),
         (["rollout", question, *scripted, "-o", tmp / "no" / "dir"], "choose another output"),
         (["rollout", question, *scripted, "--resume"], "-o"),
@@ -179,12 +189,24 @@ def _bad_inputs(tmp):
     ]
 
 
-@pytest.mark.parametrize("row", range(24))
+@pytest.mark.parametrize("row", range(28))
 def test_bad_input_is_one_line_and_exit_code_2(tmp_path, row):
     arguments, says = _bad_inputs(tmp_path)[row]
     code, out, said = tir(*arguments, "-q") if arguments[0] != "frob" else tir(*arguments)
     assert (code, said.count("\n")) == (2, 1) and says in said, (code, said)
     assert b"{" not in out or arguments[0] == "metrics"
+
+
+@pytest.mark.parametrize("package", ["torch", "transformers", "vllm"])
+def test_a_missing_extra_says_what_to_install(tmp_path, package):
+    question = tmp_path / "q.jsonl"
+    question.write_text('{"id":"a","question":"?"}\n')
+    engine, extra = ("vllm", "vllm") if package == "vllm" else ("hf", "local")
+    code = f"import sys; sys.modules[{package!r}] = None; from tircli.cli import main; main()"
+    command = [sys.executable, "-c", code, "rollout", question, "--engine", engine, "-m", "m/n"]
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+    assert f"pip install 'tircli[{extra}]'" in done.stderr
 
 
 def test_the_command_line_loads_nothing_heavy():

@@ -50,7 +50,7 @@ class OpenAIEngine:
         self,
         model: str,
         *,
-        base_urls: Sequence[str],
+        base_urls: Sequence[str] = (),
         api_key_env: str = "",
         concurrency: int = 64,
         tokenizer: str = "",
