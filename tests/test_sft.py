@@ -264,6 +264,13 @@ def test_what_is_written_is_whole_and_loads(model, tmp_path):
     assert not torch.equal(again.lm_head.weight, policy.load(model).lm_head.weight)
 
 
+def test_a_run_that_replaces_another_leaves_nothing_of_it(model, tmp_path):
+    out = tmp_path / "run"
+    run(model, out, epochs=2.0, held_out=EXAMPLES[:2])
+    run(model, out, EXAMPLES[:8], epochs=1.0)
+    assert sorted(p.name for p in out.iterdir()) == [".saving", "checkpoint-1", "last", "sft.json"]
+
+
 def test_a_folder_left_aside_by_a_kill_is_put_back(tmp_path):
     (tmp_path / ".best.old").mkdir()
     policy.settled(tmp_path / "best")
@@ -340,9 +347,9 @@ def test_the_loss_equals_that_of_trl_on_the_same_batches(model, tmp_path):
 
 DEFAULTS = {
     "input": "-", "model": "", "out": "", "eval": None, "filter": None, "per_question": None,
-    "size": None, "by_reward": False, "max_length": None, "train_on_results": False, "train_on_hints": False,
-    "show_mask": 0, "keep": 1, "report_to": [], "preset": None, "overwrite": False,
-    "resume": False, "on_error": "fail", "quiet": False,
+    "size": None, "by_reward": False, "max_length": None, "train_on_results": False,
+    "train_on_hints": False, "show_mask": 0, "keep": 1, "report_to": [], "preset": None,
+    "overwrite": False, "resume": False, "on_error": "fail", "quiet": False,
 }  # fmt: skip
 
 

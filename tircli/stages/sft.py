@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -47,7 +46,8 @@ def run(
     **options: Any,
 ) -> int:
     """Exit code of `tir sft`."""
-    tell = (lambda text: None) if quiet or os.environ.get("RANK", "0") != "0" else say
+    first = os.environ.get("RANK", "0") == "0"  # of several processes
+    tell = say if first and not quiet else lambda text: None
     settings = choose(preset, options)
     if not model:
         raise InputError("--model: missing; name a model folder")
@@ -57,7 +57,8 @@ def run(
         raise InputError("--per-question, --size, --by-reward: need --filter rft; add it")
     if input == "-" and int(os.environ.get("WORLD_SIZE", "1")) > 1:
         raise InputError("stdin: several processes cannot share it; name an input file")
-    folder = None if show_mask else _folder(out, overwrite, resume)
+    if first and not show_mask:
+        _folder(out, overwrite, resume)
     skips = Skips(on_error)
     trajectories: Iterable[Trajectory] = jsonl.read(input, skips.action)
     if filter:
@@ -69,7 +70,7 @@ def run(
     lengths = [length for length in (max_length, policy.context(model)) if length is not None]
     on = roles(train_on_results, train_on_hints)
     make = _Maker(audit, on, min(lengths, default=None), skips, tell)
-    if folder is None:
+    if show_mask:
         return _show(make(trajectories), audit.tokenizer, show_mask)
     stdout = jsonl.own_stdout()
     examples = list(make(trajectories))
@@ -81,7 +82,7 @@ def run(
     tell(f"{len(examples)} records, {sum(e.tokens for e in examples)} trained tokens an epoch")
     summary = sft.train(
         model,
-        folder,
+        Path(out),
         examples,
         settings,
         held_out=held_out,
@@ -90,30 +91,25 @@ def run(
         report_to=report_to,
         emit=_Lines(stdout, tell),
     )
-    if os.environ.get("RANK", "0") == "0":
+    if first:
         stdout.write(jsonl.encode(summary))
     stdout.close()
     return 3 if skips.count else 0
 
 
 def _folder(out: str, overwrite: bool, resume: bool) -> Path:
-    """The folder of the run, empty, or that of a run to be resumed."""
+    """The folder of the run: not there, empty, or one that the options say what to do with."""
     if not out:
         raise InputError("--out: missing; name a folder for the weights")
     folder = Path(out)
-    if not folder.exists() or resume:
-        return folder
-    if not folder.is_dir():
+    if folder.exists() and not folder.is_dir():
         raise InputError(f"{out}: a file; name a folder with --out")
-    names = [path.name for path in folder.iterdir()]
+    names = [path.name for path in folder.iterdir()] if folder.exists() else []
     foreign = [n for n in names if n not in OURS and not n.startswith(("checkpoint-", "."))]
     if foreign:
         raise InputError(f'{out}: holds "{foreign[0]}", not of tir sft; choose another folder')
-    if names and not overwrite:
+    if names and not (overwrite or resume):
         raise InputError(f"{out}: holds a run; add --overwrite, --resume or choose another name")
-    for name in names:
-        path = folder / name
-        shutil.rmtree(path) if path.is_dir() else path.unlink()
     return folder
 
 

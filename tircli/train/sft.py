@@ -13,6 +13,8 @@ import hashlib
 import importlib.util
 import json
 import math
+import os
+import shutil
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
@@ -47,30 +49,23 @@ def train(
     `emit` gets one object of metrics an update; the returned one sums the run up. Raises
     InputError for what cannot work, EngineError for a loss that is not finite.
     """
-    arguments = _arguments(out, settings, report_to)
-    world = arguments.world_size
+    world = int(os.environ.get("WORLD_SIZE", "1"))
     micros = _plan(examples, settings, world)
     accumulation = settings.batch // (settings.micro_batch * world)
-    steps = math.ceil(len(micros) / (world * accumulation))
-    per_epoch = max(1, math.ceil(len(examples) / settings.batch))
-    arguments.gradient_accumulation_steps = accumulation
-    arguments.max_steps = steps
-    arguments.warmup_steps = math.ceil(settings.warmup * steps)
-    arguments.save_steps = settings.save_every or per_epoch
-    arguments.eval_steps = settings.eval_every or per_epoch
-    if held_out:
-        arguments.eval_strategy = transformers.trainer_utils.IntervalStrategy.STEPS
+    arguments = _arguments(
+        out,
+        settings,
+        report_to,
+        steps=math.ceil(len(micros) / (world * accumulation)),
+        accumulation=accumulation,
+        per_epoch=max(1, math.ceil(len(examples) / settings.batch)),
+        evaluates=bool(held_out),
+    )
     identity = _identity(model, examples, settings)
     start = _prepare(out, identity, resume, arguments)
     transformers.set_seed(settings.seed)
     net = _network(model, settings, arguments)
-    run = Run(
-        settings,
-        policy.tokenizer(model),
-        keep,
-        emit,
-        len(examples),
-    )
+    run = Run(settings, policy.tokenizer(model), keep, emit, len(examples))
     run.tokens = _counts(examples, micros, world * accumulation)
     run.chosen, run.best = policy.keeps_logits(net), _best_before(out, start)
     data = [[examples[i] for i in micro] for micro in micros]
@@ -88,9 +83,9 @@ def train(
             folder = out / name
             if folder.exists() and not (folder / "adapter").exists():
                 policy.deliver(model, folder, out / SAVING / name)
-    summary = {"done": True, "steps": steps, "records": len(examples), "tokens": run.tokens[-1]}
+    counts = {"steps": arguments.max_steps, "records": len(examples), "tokens": run.tokens[-1]}
     seconds = {"seconds": round(time.monotonic() - begun, 3)}
-    return summary | seconds | ({"eval_loss": run.best} if held_out else {})
+    return {"done": True} | counts | seconds | ({"eval_loss": run.best} if held_out else {})
 
 
 def _plan(examples: Sequence[Example], settings: Settings, world: int) -> list[list[int]]:
@@ -113,7 +108,17 @@ def _plan(examples: Sequence[Example], settings: Settings, world: int) -> list[l
     return micros
 
 
-def _arguments(out: Path, settings: Settings, report_to: Sequence[str]) -> Any:
+def _arguments(
+    out: Path,
+    settings: Settings,
+    report_to: Sequence[str],
+    *,
+    steps: int,
+    accumulation: int,
+    per_epoch: int,
+    evaluates: bool,
+) -> Any:
+    """The Trainer's arguments: one epoch over the planned micro-batches."""
     for name in report_to:
         if name not in REPORTERS:
             raise InputError(f'--report-to: "{name}"; choose {", ".join(REPORTERS)}')
@@ -124,7 +129,10 @@ def _arguments(out: Path, settings: Settings, report_to: Sequence[str]) -> Any:
     arguments = TrainingArguments(
         output_dir=str(out),
         per_device_train_batch_size=1,  # one micro-batch of ours
+        gradient_accumulation_steps=accumulation,
         num_train_epochs=1,
+        max_steps=steps,
+        warmup_steps=math.ceil(settings.warmup * steps),
         learning_rate=settings.lr,
         lr_scheduler_type="constant_with_warmup" if schedule == "constant" else schedule,
         weight_decay=settings.weight_decay,
@@ -133,6 +141,9 @@ def _arguments(out: Path, settings: Settings, report_to: Sequence[str]) -> Any:
         use_cpu=not cuda,
         seed=settings.seed,
         save_strategy="steps",
+        save_steps=settings.save_every or per_epoch,
+        eval_strategy="steps" if evaluates else "no",
+        eval_steps=settings.eval_every or per_epoch,
         logging_steps=1,
         logging_nan_inf_filter=False,
         report_to=list(report_to) or "none",
@@ -166,7 +177,7 @@ def _identity(model: str, examples: Sequence[Example], settings: Settings) -> Js
 
 
 def _prepare(out: Path, identity: Json, resume: bool, arguments: Any) -> Path | None:
-    """Write `sft.json`; the newest checkpoint when resuming."""
+    """The newest checkpoint when resuming; else an earlier run is removed, `sft.json` written."""
     for name in ("best", "last"):
         policy.settled(out / name)
     record = out / "sft.json"
@@ -177,6 +188,8 @@ def _prepare(out: Path, identity: Json, resume: bool, arguments: Any) -> Path | 
             raise InputError(f"--resume: {out} was made with {other}; use the same")
     elif arguments.should_save:
         out.mkdir(parents=True, exist_ok=True)
+        for old in (*out.glob("checkpoint-*"), *(out / name for name in ("best", "last", SAVING))):
+            shutil.rmtree(old, ignore_errors=True)
         record.write_text(json.dumps(identity, indent=1) + "\n", "utf-8")
     found = sorted(out.glob("checkpoint-*"), key=step_of) if resume else []
     return found[-1] if found else None
