@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import random
 import signal
 import subprocess
@@ -101,6 +102,8 @@ def test_a_folder_that_pyserini_made_is_opened(tmp_path):
 def test_what_lucene_cannot_open_is_said(tmp_path):
     with pytest.raises(InputError, match="no Lucene index"):
         lucene.Lucene(str(tmp_path))
+    with pytest.raises(InputError, match="does not appear to be a valid index"):
+        lucene.Lucene(str(tmp_path / "nowhere"))
     (tmp_path / "segments_1").write_text("nonsense")
     with pytest.raises(InputError, match="no index that Lucene can open"):
         lucene.Lucene(str(tmp_path))
@@ -121,6 +124,21 @@ def test_a_server_with_a_java_inside_ends_at_a_signal(tmp_path, number):
     process.send_signal(number)
     _, said = process.communicate(timeout=30)
     assert (process.returncode, said) == (0, "")
+
+
+@pytest.mark.java
+@java
+@pytest.mark.skipif(bool(importlib.util.find_spec("pandas")), reason="needs a light pyserini")
+def test_a_prebuilt_index_that_cannot_be_fetched_here_is_named_with_its_address():
+    with pytest.raises(MissingExtra, match=r"or unpack http.*wikipedia-dpr-100w"):
+        lucene.Lucene("wikipedia-dpr-100w")
+
+
+def test_what_is_printed_while_an_index_opens_is_not_on_stdout(capfd):
+    with lucene._stdout_to_stderr():
+        os.write(1, b"java says")
+    os.write(1, b"a record")
+    assert capfd.readouterr() == ("a record", "java says")
 
 
 @pytest.mark.skipif(there, reason="pyserini is installed")

@@ -7,11 +7,13 @@ start it with a module that small Java runtimes lack, which ends the whole proce
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib.util
 import os
 import re
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -139,19 +141,19 @@ class Lucene:
             folder = folder / "lucene"
         elif folder.is_dir() and not list(folder.glob("segments_*")):
             raise InputError(f"{place}: no Lucene index; make one with tir index --backend lucene")
-        autoclass = start()
-        from jnius import JavaException
+        with _stdout_to_stderr():
+            autoclass = start()
+            from jnius import JavaException
 
-        try:
-            if not folder.is_dir():
-                reader = autoclass("io.anserini.index.IndexReaderUtils")
-                folder = Path(reader.getIndex(place).toString())
-            self._searcher = autoclass("io.anserini.search.SimpleSearcher")(str(folder))
-        except JavaException as error:
-            raise InputError(
-                f"{place}: no index that Lucene can open ({error}); "
-                "name a folder, or a prebuilt index of pyserini's where there is a network"
-            ) from None
+            try:
+                if not folder.is_dir():
+                    folder = _prebuilt(place, autoclass)
+                self._searcher = autoclass("io.anserini.search.SimpleSearcher")(str(folder))
+            except JavaException as error:
+                raise InputError(
+                    f"{place}: no index that Lucene can open ({error.innermessage}); "
+                    "name a folder, or a prebuilt index of pyserini's"
+                ) from None
         self._searcher.set_bm25(K1, B)
         self.digest = digest or _folder_digest(folder)
 
@@ -180,6 +182,42 @@ class Lucene:
             )
         record = msgspec.json.decode(raw)
         return titled(identity, record["contents"])
+
+
+@contextlib.contextmanager
+def _stdout_to_stderr() -> Iterator[None]:
+    """Java and pyserini tell of downloads on stdout, where only records belong."""
+    sys.stdout.flush()
+    kept = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        yield
+    finally:
+        sys.stdout.flush()
+        os.dup2(kept, 1)
+        os.close(kept)
+
+
+def _prebuilt(name: str, autoclass: Any) -> Path:
+    """The folder of a prebuilt index, fetched at its first use by Anserini, else by pyserini."""
+    from pyserini.prebuilt_index_info import TF_INDEX_INFO
+
+    known = autoclass("io.anserini.util.PrebuiltIndexHandler").get(name)
+    if known is not None or name not in TF_INDEX_INFO:
+        found = autoclass("io.anserini.index.IndexReaderUtils").getIndex(name)
+        return Path(found.toString())
+    urls = TF_INDEX_INFO[name]["urls"]
+    try:
+        from pyserini.util import download_prebuilt_index
+
+        return Path(download_prebuilt_index(name, verbose=False))
+    except ModuleNotFoundError as error:
+        raise MissingExtra(
+            f"{name}: pyserini needs {error.name} to fetch it; "
+            f"pip install {error.name}, or unpack {urls[0]} and name the folder"
+        ) from None
+    except (OSError, ValueError) as error:
+        raise InputError(f"{name}: not fetched from {urls[0]} ({error}); try again") from None
 
 
 def _folder_digest(folder: Path) -> str:
