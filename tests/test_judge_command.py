@@ -154,6 +154,15 @@ def test_a_calls_table_of_something_else_is_refused(tir, tmp_path, text):
     assert code == 2 and "n.json" in said and said.count("\n") == 1
 
 
+def test_a_calls_table_that_cannot_be_read_or_written_is_one_line(tir, tmp_path):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "n.json.new").mkdir()  # Stands where the new table is written.
+    for name in ("no/such/n.json", "folder", "n.json"):
+        table = ["--calls-table", tmp_path / name]
+        code, _, said = tir(GROUPS, "--reward", "otc-grpo", *table, "-q", "--overwrite")
+        assert code == 2 and "--calls-table" in said and said.count("\n") == 1
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -342,6 +351,13 @@ def test_the_rule_judges_accept_no_probe(tir, tmp_path):
         "x100": 0,
     }
     assert (probes["x100"]["asked"], probes["numbers"]["asked"]) == (5, 6)
+
+
+def test_an_audit_asks_the_model_beside_the_rule(tir, model, tmp_path):
+    report = tmp_path / "audit.json"
+    tir(GROUPS[:2], *model(a_0=[YES], a_1=[NO]), "--audit", report)
+    pairs = {tuple(p["judges"]): p for p in json.loads(report.read_text())["pairs"]}
+    assert [pairs["auto", "llm"][k] for k in ("both", "first")] == [1, 1]
 
 
 def test_report_and_audit_are_not_written_over(tir, tmp_path):

@@ -185,6 +185,12 @@ def test_a_failed_member_has_no_reward_and_enters_no_mean(name):
     ]
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_a_group_that_failed_whole_has_no_rewards(name):
+    assert totals(name, [None, None]) == [None, None]
+    assert totals(name, []) == []
+
+
 def test_an_ungraded_member_has_no_reward_but_its_calls_count_in_the_mean():
     # mean of 0, 0, 3 calls = 1
     found = totals("et", [member(), member(), member(None, 3)], et_sigma_len=0)

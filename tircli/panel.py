@@ -31,6 +31,7 @@ class Panel:
     ) -> None:
         self.name = f"{name}+llm" if second_opinion else name
         self.llm, self._redundancy, self._warn = llm, redundancy, warn
+        self._rules = rules
         self._rule: Judge | None = None if name == "llm" else load(name, rules)
         self._second = llm if second_opinion else None
 
@@ -74,7 +75,8 @@ class Panel:
 
     def auditor(self) -> Audit:
         """An audit of this panel beside the rule, the letter and the model where they differ."""
-        others = {n: _waited(load(n)) for n in ("auto", "exact") if n != self.name}
+        rules = {"auto": load("auto", self._rules), "exact": load("exact")}
+        others = {name: _waited(rule) for name, rule in rules.items() if name != self.name}
         if self.llm is not None and self._rule is not None and self._second is None:
             others["llm"] = self.llm.correct
         return Audit(self.name, self.verdict, others)
