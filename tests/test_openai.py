@@ -489,3 +489,20 @@ def test_with_the_template_text_goes_on_inside_a_chat_turn(folder):
     with saying(text_reply(answer, stop_reason=None)) as (url, asked):
         (done,), _ = finished(engine_at(url, tokenizer=str(folder)), "et")
     assert done.prediction == "2" and asked[0]["prompt"].endswith("What is 1+1?[assistant]")
+
+
+def test_a_resume_does_not_mix_records_with_and_without_ids(folder, tmp_path):
+    question, target = tmp_path / "q.jsonl", tmp_path / "o.jsonl"
+    question.write_text('{"id":"a","question":"?"}\n{"id":"b","question":"?"}\n')
+    command = [*TIR, "rollout", str(question), "--engine", "openai", "-m", "tiny", "-q"]
+    command += ["--protocol", "torl", "--tools", "", "-o", str(target)]
+    command += ["--engine-option", f"tokenizer={folder}"]
+    with served("--tokenizer", folder) as (url, _):
+        more = ["--base-url", url, "--run-max-turns", "2", "--concurrency", "1"]
+        assert subprocess.run([*command, *more], capture_output=True).returncode == 3
+    with served() as (url, _):
+        more = ["--base-url", url, "--resume"]
+        done = subprocess.run([*command, *more], capture_output=True, text=True)
+    assert done.returncode == 2 and "was made with token ids and the engine now gives none" in (
+        done.stderr
+    )

@@ -93,8 +93,12 @@ class Progress:
         )
         sys.stderr.flush()
 
-    def close(self) -> None:
-        """Close the log for machines."""
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """The last line, whatever happened."""
+        self.show(end=True)
         if self._log is not None:
             self._log.close()
 

@@ -6,13 +6,13 @@ import asyncio
 import itertools
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import aclosing
+from contextlib import ExitStack, aclosing
 from dataclasses import asdict
 from typing import Any
 
 import tircli
 from tircli import jsonl, protocols, registry
-from tircli.engines import has_ids
+from tircli.engines import Engine, has_ids
 from tircli.engines.build import ENGINES, Builder
 from tircli.progress import Progress
 from tircli.records import InputError, Json, Trajectory
@@ -124,38 +124,34 @@ def run(
         "tool_seconds": tool_seconds,
         **_made(settings),
     }
-    chosen = _tools(tools, form, tool_seconds, search)
-    if "search" in chosen:
-        made["search"] = chosen["search"].made
     questions = list(itertools.islice(_shard(jsonl.read(input, skips.action), shard), limit))
     order = [trajectory.id for trajectory in expand(questions, samples)]
-    with jsonl.Writer(output, overwrite=overwrite, resume=resume) as writer:
+    with ExitStack() as stack:
+        unused = stack.enter_context(ExitStack())
+        chosen = _tools(tools, form, tool_seconds, search)
+        unused.callback(lambda: asyncio.run(_closed(chosen)))
+        if "search" in chosen:
+            made["search"] = chosen["search"].made
+        writer = stack.enter_context(jsonl.Writer(output, overwrite=overwrite, resume=resume))
         _check_same_run(writer, made, samples, order, output)
         todo = (t for t in expand(questions, samples) if t.id not in writer.kept)
         total = len(order) - len(writer.kept)
-        progress = Progress(total, quiet, log_json)
-        try:
-            if total:
-                try:
-                    model_engine = builder.build()
-                except BaseException:
-                    asyncio.run(_closed(chosen))
-                    raise
-                if not has_ids(model_engine):
-                    made["ids"] = False
-                    say(f"records without token ids: {getattr(model_engine, 'why_no_ids', '')}")
-                loop = AgentLoop(
-                    model_engine, form, chosen, settings, made, budget=budget, long_prompts=on_error
-                )
+        progress = stack.enter_context(Progress(total, quiet, log_json))
+        if total:
+            model_engine = builder.build()
+            unused.callback(lambda: asyncio.run(model_engine.aclose()))
+            _check_ids(writer, model_engine, made, output)
+            loop = AgentLoop(
+                model_engine, form, chosen, settings, made, budget=budget, long_prompts=on_error
+            )
+            unused.pop_all()  # From here on the work closes them, in its own event loop.
+            try:
                 interruptible(_write_all(todo, order, loop, concurrency, writer, progress))
-            writer.finish(order)
-        except RunOver as over:
-            remedy = "go on with --resume" if writer.path else "name a file with -o to go on later"
-            say(f"{over}; {progress.done} of {total} trajectories are done; {remedy}")
-            return 3
-        finally:
-            progress.show(end=True)
-            progress.close()
+            except RunOver as over:
+                remedy = "go on with --resume" if writer.path else "name a file with -o to go on"
+                say(f"{over}; {progress.done} of {total} trajectories are done; {remedy}")
+                return 3
+        writer.finish(order)
     return 3 if skips.count or progress.errors else 0
 
 
@@ -174,7 +170,7 @@ def _check_same_run(
     for kept, k in writer.settings:
         mine = made | {"samples": samples}
         theirs = (kept or {}) | {"samples": samples if k is None else k}
-        theirs.pop("ids", None)  # Known only once the servers have been asked: see _check_ids.
+        theirs.pop("ids", None)  # Known once the servers have been asked: see _check_ids.
         if theirs != mine:
             keys = [key for key in {**theirs, **mine} if theirs.get(key) != mine.get(key)]
             was = ", ".join(f"{key} {theirs.get(key)!r}" for key in keys)
@@ -185,6 +181,20 @@ def _check_same_run(
             f"--resume: {output} holds {min(others)}, which this run does not make; "
             "use the same input, --limit and --shard"
         )
+
+
+def _check_ids(writer: jsonl.Writer, engine: Engine, made: Json, output: str) -> None:
+    """Put into `made` that there are no ids. Raises InputError if the kept records differ."""
+    if not has_ids(engine):
+        made["ids"] = False
+        say(f"records without token ids: {getattr(engine, 'why_no_ids', '')}")
+    for kept, _ in writer.settings:
+        if (kept or {}).get("ids", True) != has_ids(engine):
+            now = "gives them" if has_ids(engine) else "gives none"
+            raise InputError(
+                f"--resume: {output} was made {'without' if has_ids(engine) else 'with'} token "
+                f"ids and the engine now {now}; see --engine-option ids"
+            )
 
 
 async def _closed(tools: Mapping[str, Any]) -> None:
