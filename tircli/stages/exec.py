@@ -14,8 +14,8 @@ from tircli.stages import Skips
 from tircli.tools import View
 from tircli.tools.python import PythonTool, from_options
 
-Item = tuple[str, str]
-"""Id and code."""
+Item = tuple[str, str, "str | None"]
+"""Id, code and session."""
 AHEAD = 4
 """Programs that wait for each slot, so that none is idle."""
 
@@ -31,15 +31,15 @@ def run(
 ) -> int:
     """Exit code of `tir exec`; `options` are those of the sandbox."""
     skips = Skips(on_error)
-    view = protocols.load(protocol).python if protocol else View()
+    view = protocols.load(protocol).python if protocol else View(session=True)
     if code is not None and (lines or input != "-"):
         raise InputError("-c: gives the program; leave the input and --jsonl out")
     if code is not None:
-        items: Iterable[Item] = [("-c", code)]
+        items: Iterable[Item] = [("-c", code, None)]
     elif lines or input.endswith(".jsonl"):
         items = _items(input, skips)
     else:
-        items = [(input, _program(input))]
+        items = [(input, _program(input), None)]
     tool = from_options(view, **options)
     stdout = jsonl.own_stdout()
     failed = asyncio.run(_run_all(items, tool, stdout))
@@ -66,33 +66,42 @@ def _items(source: str, skips: Skips) -> Iterator[Item]:
                 raise
             skips.action(error)
             continue
-        yield str(record.get("id", number)), record["code"]
+        session = record.get("session")
+        yield str(record.get("id", number)), record["code"], session and str(session)
 
 
 async def _run_all(items: Iterable[Item], tool: PythonTool, stdout: BinaryIO) -> int:
     """Write one record a program, in the order of the input; how many could not run."""
     failed = 0
     source = iter(items)
-    running: deque[tuple[str, asyncio.Task[Json]]] = deque()
+    running: deque[asyncio.Task[Json]] = deque()
+    turns: dict[str, asyncio.Task[Json]] = {}
     try:
         while True:
             while len(running) < AHEAD * tool.sandbox.n_slots and (item := next(source, None)):
-                running.append((item[0], asyncio.create_task(_one(tool, *item))))
+                before = turns.get(item[2] or "")
+                running.append(asyncio.create_task(_one(tool, *item, before)))
+                if item[2]:
+                    turns[item[2]] = running[-1]
             if not running:
                 return failed
-            _, task = running.popleft()
-            record = await task
+            record = await running.popleft()
             failed += record["status"] == "unavailable"
             stdout.write(jsonl.encode(record))
             stdout.flush()
     finally:
-        for _, task in running:
+        for task in running:
             task.cancel()
         await tool.aclose()
 
 
-async def _one(tool: PythonTool, name: str, code: str) -> Json:
-    output, outcome = await tool.outcome(code)
+async def _one(
+    tool: PythonTool, name: str, code: str, session: str | None, before: asyncio.Task[Json] | None
+) -> Json:
+    """The record of one program; the one `before` it in its session comes first."""
+    if before is not None:
+        await asyncio.wait([before])
+    output, outcome = await tool.outcome(code, session)
     return {
         "id": name,
         "status": outcome.status,

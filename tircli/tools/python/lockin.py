@@ -10,7 +10,6 @@ import site
 import socket
 import sys
 import sysconfig
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -194,19 +193,12 @@ def _address_space(proc: int | None) -> int:
         return int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
 
 
-def _imports(config: dict[str, Any]) -> None:
-    """Import and use what programs use; some packages want a folder of their own meanwhile."""
-    with tempfile.TemporaryDirectory(prefix="tir-warm-") as folder:
-        os.environ["MPLCONFIGDIR"] = folder
-        defaults = warm.DEFAULT if config["defaults"] else ()
-        warm.load(defaults, [name for name in config["imports"] if name != "*"])
-        del os.environ["MPLCONFIGDIR"]
-
-
 def prepare(config: dict[str, Any], state: Layers) -> tuple[child.Cell, Reaper]:
     """The template's part: imports, then every layer that its children inherit."""
     proc, paths = config["proc"], config["paths"]
-    _imports(config)
+    defaults = warm.DEFAULT if config["defaults"] else ()
+    warm.load(defaults, [name for name in config["imports"] if name != "*"])
+    del os.environ["MPLCONFIGDIR"]  # the client removes the folder
     if state.on("mnt"):
         try:
             layers.new_root(paths, config["scratch"])
@@ -281,7 +273,10 @@ def _filter(config: dict[str, Any], state: Layers) -> Filter | None:
 
 def versions() -> dict[str, str]:
     """The versions of the packages that are loaded."""
-    found = {name: getattr(module, "__version__", None) for name, module in sys.modules.items()}
+    found = {
+        name: getattr(module, "__dict__", {}).get("__version__")
+        for name, module in sys.modules.items()
+    }
     return {name: v for name, v in found.items() if isinstance(v, str) and "." not in name}
 
 

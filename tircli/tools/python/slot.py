@@ -120,7 +120,11 @@ class Slot:
             "huge": self.setup.huge,
             "steady": self.setup.steady,
         }
-        with tempfile.TemporaryFile() as errors, theirs:
+        with (
+            tempfile.TemporaryFile() as errors,
+            tempfile.TemporaryDirectory(prefix="tir-warm-") as folder,
+            theirs,
+        ):
             try:
                 self._process = subprocess.Popen(
                     [sys.executable, "-s", "-c", BOOT, json.dumps(config)],
@@ -129,7 +133,8 @@ class Slot:
                     stderr=errors,
                     pass_fds=(theirs.fileno(),),
                     cwd="/",
-                    env=environment(),
+                    # matplotlib wants a folder while it is imported.
+                    env=environment() | {"MPLCONFIGDIR": folder},
                     start_new_session=True,
                 )
             except OSError as error:

@@ -7,7 +7,7 @@ import importlib
 import importlib.util
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from importlib.machinery import BuiltinImporter, FrozenImporter, ModuleSpec
 from types import ModuleType
 from typing import Any
@@ -100,6 +100,12 @@ class Gate:
             if spec is not None:
                 return spec
         return None
+
+    def find_distributions(self, *context: Any) -> Iterator[Any]:
+        """The packages that are installed, for importlib.metadata."""
+        for finder in self.finders:
+            if hasattr(finder, "find_distributions"):
+                yield from finder.find_distributions(*context)
 
 
 def gate(names: Sequence[str]) -> None:

@@ -70,6 +70,8 @@ class Result:
 
 Message = Request | Kill | Result
 SIZE = Request.form.size
+READ = SIZE + (KIND != socket.SOCK_STREAM)
+"""Read so much: a packet that is too long shows itself."""
 assert SIZE == Kill.form.size == Result.form.size
 
 

@@ -66,7 +66,7 @@ class Template:
     def serve(self) -> None:
         """Answer requests until the client closes. Raises wire.Garbage."""
         while True:
-            data, files, _, _ = socket.recv_fds(self.control, wire.SIZE + 1, wire.N_FILES)
+            data, files, _, _ = socket.recv_fds(self.control, wire.READ, wire.N_FILES)
             if not data:
                 return
             message = wire.unpack(data, Request, Kill)
@@ -131,7 +131,7 @@ class Template:
                 with contextlib.suppress(BlockingIOError):
                     os.read(self.wake, 4096)
                 continue
-            data = self.control.recv(wire.SIZE + 1)
+            data = self.control.recv(wire.READ)
             if not data:
                 raise Closed
             message = wire.unpack(data, Kill)
