@@ -51,6 +51,11 @@ def test_each_judge_compares_in_its_way(name, task, prediction, correct):
     assert judged(answered(prediction, "1/2", task), name).correct == correct
 
 
+@pytest.mark.parametrize("prediction", ["5 m^{a}", "Find 5 cm^{a + b} where it holds.", "^" * 99])
+def test_a_prediction_that_is_no_answer_is_wrong(prediction):
+    assert judged(answered(prediction, "5")).correct == 0
+
+
 def test_what_failed_or_goes_on_is_not_judged():
     failed = answered("1", "1")
     failed.stop = "error"

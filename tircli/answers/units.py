@@ -118,6 +118,8 @@ def unit(words: str) -> Unit | None:
             return None
         if not re.fullmatch(r"[^\W\d_][^\W\d_'-]*|°[cf]", name):
             return None
+        if power and not re.fullmatch(r"-?\d+", power):
+            return None
         found = _UNITS.get("pound sterling" if name == "sterling" else name)
         times = sign * ahead * (int(power) if power else 1)
         ahead, named = 1, named + 1
