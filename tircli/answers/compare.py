@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from tircli.answers import Rules, Verdict, regions
 from tircli.answers.exact import exact
-from tircli.answers.expression import Node, substitute, variables
+from tircli.answers.expression import Node, minus, substitute, variables
 from tircli.answers.families import families
 from tircli.answers.number import near, ratio, same
 from tircli.answers.shapes import region
@@ -28,6 +28,7 @@ from tircli.answers.values import (
 )
 
 NO = Verdict(False, "different")
+EMPTY = Words(r"\emptyset")
 
 
 def _quantities(a: Quantity, b: Quantity, rules: Rules) -> Verdict:
@@ -129,6 +130,9 @@ def _several(a: Several, b: Several, rules: Rules) -> Verdict:
             left, right = _distinct(left, rules), _distinct(right, rules)
         return _parts(left, right, rules, ordered=False)
     if a.kind != b.kind:
+        for one, other in ((a, b), (b, a)):
+            if one.kind == "set" and len(one.parts) == 1:
+                return compare(one.parts[0], other, rules)
         return Verdict(False, "different brackets")
     return _parts(a.parts, b.parts, rules, ordered=True)
 
@@ -138,6 +142,14 @@ def _matrices(a: Matrix, b: Matrix, rules: Rules) -> Verdict:
         return Verdict(False, "matrix shapes differ")
     cells = [tuple(cell for row in side.rows for cell in row) for side in (a, b)]
     return _parts(cells[0], cells[1], rules, ordered=True)
+
+
+def _rows(listed: Several) -> Matrix | None:
+    """Lists of equal length in a list as a matrix ([[1,2],[3,4]]), None for anything else."""
+    rows = [part.parts for part in listed.parts if isinstance(part, Several) and part.kind == "[]"]
+    if listed.kind != "[]" or len(rows) < len(listed.parts) or len(set(map(len, rows))) != 1:
+        return None
+    return Matrix(tuple(rows))
 
 
 def _function(name: str) -> tuple[str, str] | None:
@@ -152,6 +164,8 @@ def _named(a: Named, b: Named, rules: Rules) -> Verdict:
         if found.equal:
             return found
     one, other = _function(a.name), _function(b.name)
+    if (one and b.name == "y") or (other and a.name == "y"):
+        return compare(a.value, b.value, rules)
     if one and other and one[0] == other[0] and one[1] != other[1]:
         value = b.value
         if isinstance(value, Quantity) and one[1] not in variables(value.node):
@@ -160,6 +174,25 @@ def _named(a: Named, b: Named, rules: Rules) -> Verdict:
     if a.zero and b.zero and _is_curve(a) and _is_curve(b):
         return Verdict(ratio(a.zero, b.zero) != 0, "equations")
     return Verdict(False, "different values" if a.name == b.name else "different names")
+
+
+def _solves(named: Named, relation: Relation) -> bool:
+    """True if an equation is a multiple of `name = value`, or linear in the name and so solved."""
+    if named.zero is None or relation.sign != "=":
+        return False
+    if ratio(named.zero, relation.left) != 0:
+        return True
+    f, name = relation.left, named.name
+    if not isinstance(named.value, Quantity) or name in variables(named.value.node):
+        return False
+    at = [substitute(f, name, ("n", Fraction(n))) for n in (0, 1)]
+    slope = minus(at[1], at[0])
+    zero: Node = ("n", Fraction(0))
+    return (
+        same(substitute(f, name, named.value.node), zero)
+        and same(f, ("+", at[0], ("*", slope, ("v", name))))
+        and not same(slope, zero)
+    )
 
 
 def _is_curve(named: Named) -> bool:
@@ -209,8 +242,7 @@ def compare(a: Value, b: Value, rules: Rules) -> Verdict:
         return _named(a, b, rules)
     for one, other in ((a, b), (b, a)):
         if isinstance(one, Named) and isinstance(other, Relation):
-            same_curve = one.zero is not None and other.sign == "=" and ratio(one.zero, other.left)
-            return Verdict(bool(same_curve), "equations")
+            return Verdict(_solves(one, other), "equations")
     if isinstance(a, Named) or isinstance(b, Named):
         return compare(
             a.value if isinstance(a, Named) else a, b.value if isinstance(b, Named) else b, rules
@@ -223,6 +255,17 @@ def compare(a: Value, b: Value, rules: Rules) -> Verdict:
             return families(one, Family(parts, one.parameter, one.domain))
     if isinstance(a, Relation) and isinstance(b, Relation):
         return Verdict(regions.proportional(a, b), "proportional")
+    for one, other in ((a, b), (b, a)):
+        inside = region(other)
+        if isinstance(one, Relation) and inside and len(variables(one.left)) == 1:
+            return Verdict(regions.holds(one, inside), "true on the same reals")
+    rays = [regions.as_relation(x) if isinstance(x, Region) else x for x in (a, b)]
+    if (
+        isinstance(rays[0], Relation)
+        and isinstance(rays[1], Relation)
+        and len(variables(rays[0].left)) > 1
+    ):
+        return Verdict(regions.proportional(rays[0], rays[1]), "proportional")
     left, right = region(a), region(b)
     if left and right and (isinstance(a, Region) or isinstance(b, Region)):
         return Verdict(regions.equal(left, right), "sets of reals")
@@ -230,9 +273,12 @@ def compare(a: Value, b: Value, rules: Rules) -> Verdict:
         return _several(a, b, rules)
     for one, other in ((a, b), (b, a)):
         if isinstance(one, Several):
+            rows = _rows(one)
+            if isinstance(other, Matrix) and rows:
+                return _matrices(rows, other, rules)
             if one.kind in ("set", "list") and one.parts:
                 parts = _distinct(one.parts, rules)
-                if len(parts) == 1 and not one.dots:
+                if len(parts) == 1 and not one.dots and parts[0] != EMPTY:
                     return compare(parts[0], other, rules)
             return Verdict(False, "one value against several")
     if isinstance(a, Matrix) and isinstance(b, Matrix):

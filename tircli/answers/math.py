@@ -29,7 +29,7 @@ from tircli.answers.expression import TooBig, variables
 from tircli.answers.number import OutOfTime, deadline
 from tircli.answers.read import read
 from tircli.answers.text import clean, tight
-from tircli.answers.values import Formula, Named, Quantity, Region, Relation, Several, Value
+from tircli.answers.values import Formula, Named, Quantity, Relation, Value
 
 DEFAULT = Rules()
 SECONDS = 2.0
@@ -42,12 +42,12 @@ def _symbolic(one: Value, other: Value) -> bool:
         return isinstance(other, Formula | Quantity | Named)
     if not isinstance(one, Relation) or one.sign == "=" or len(variables(one.left)) != 1:
         return False
-    return isinstance(other, Relation | Region | Several)
+    return isinstance(other, Relation)
 
 
 def _choice(gold: str, prediction: str) -> Verdict | None:
     """The verdict when the gold is a letter of a multiple choice, otherwise None."""
-    gold, prediction = (side.replace("‹", "").replace("›", "") for side in (gold, prediction))
+    gold, prediction = (re.sub("[‹›{}]", "", side) for side in (gold, prediction))
     match = re.fullmatch(r"\(?([A-J])\)?(?:[.:)]\s.*)?", gold)
     if not match:
         return None

@@ -10,7 +10,7 @@ from tircli.answers import relations, shapes, units, when
 from tircli.answers.exact import exact
 from tircli.answers.expression import TooBig, Unreadable, parse
 from tircli.answers.number import check_time
-from tircli.answers.text import number_word, split
+from tircli.answers.text import spelled, split
 from tircli.answers.values import InBase, Inner, Quantity, Ratio, Value, words
 
 _BASE_WORDS = {"two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8,
@@ -52,8 +52,8 @@ def _base(text: str, inner: Inner) -> Value | None:
 
 def _spelled(text: str, inner: Inner) -> Value | None:
     """A number in words."""
-    named = number_word(text.replace("‹", "").replace("›", ""))
-    return None if named is None else _quantity(str(named), inner)
+    named = spelled(text.replace("‹", "").replace("›", ""))
+    return None if named is None else _quantity(named, inner)
 
 
 def _when(text: str, inner: Inner) -> Value | None:
@@ -79,6 +79,8 @@ def _ratio(text: str, inner: Inner) -> Value | None:
 
 def _quantity(text: str, inner: Inner) -> Value | None:
     """An expression with unit or percent sign, or a number in words."""
+    if re.fullmatch(r"[-+]?\d{1,3}(?: \d{3})+", text):
+        text = text.replace(" ", "")
     body, unit = units.strip(re.sub(r"\s*‹?percent›?$", "%", text, flags=re.I))
     percent = False
     if body.endswith("%"):

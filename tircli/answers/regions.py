@@ -12,6 +12,9 @@ from tircli.answers.values import Piece, Region, Relation
 
 _FLIP = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "=", "!=": "!="}
 REALS = Region((Piece(None, False, None, False),))
+_STEPS = [Fraction(n, 10**power) for power in (6, 3, 1) for n in (-1, 1)]
+_TRUE = {"<": lambda n: n < 0, ">": lambda n: n > 0, "<=": lambda n: n <= 0,
+         ">=": lambda n: n >= 0, "!=": lambda n: n != 0, "=": lambda n: n == 0}  # fmt: skip
 _TWO: Node = ("n", Fraction(2))
 
 
@@ -225,6 +228,41 @@ def _solve_polynomial(whole: Relation, name: str) -> Region | Relation:
     if sign[0] == "<":
         return Region((Piece(low, "=" in sign, high, "=" in sign),), name)
     return union([_ray(low, "<" + sign[1:], name), _ray(high, ">" + sign[1:], name)])
+
+
+def holds(relation: Relation, region: Region) -> bool:
+    """True if a relation in one unknown is true inside a region and false outside, at many points.
+
+    The points are the ends, their neighbours, and others spread over the line.
+    """
+    (name,) = variables(relation.left)
+    if region.name not in ("", name):
+        return False
+    ends = [end for piece in region.pieces for end in (piece.low, piece.high) if end is not None]
+    points = [*ends, *(("+", end, ("n", step)) for end in ends for step in _STEPS)]
+    points += [("n", Fraction(n * n * n, 1013) * sign) for n in range(40) for sign in (1, -1)]
+    zero: Node = ("n", Fraction(0))
+    for point in points:
+        found = order(substitute(relation.left, name, point), zero)
+        truth = found is not None and _TRUE[relation.sign](found)
+        if truth != any(_holds(piece, point) for piece in region.pieces):
+            return False
+    return True
+
+
+def as_relation(region: Region) -> Relation | None:
+    """A ray of a named unknown as a relation (y <= 2x + 1), None for anything else."""
+    if not region.name or len(region.pieces) != 1:
+        return None
+    (piece,) = region.pieces
+    if (piece.low is None) == (piece.high is None):
+        return None
+    end, closed = (
+        (piece.high, piece.high_closed) if piece.low is None else (piece.low, piece.low_closed)
+    )
+    assert end is not None
+    sign = ("<" if piece.low is None else ">") + "=" * closed
+    return Relation(minus(("v", region.name), end), sign)
 
 
 def proportional(a: Relation, b: Relation) -> bool:

@@ -34,9 +34,9 @@ _NAME = re.compile(
     re.S,
 )
 _DOMAIN = re.compile(
-    r"[\s,;:]*[(\[]?\s*(?:\\quad)?\s*(?:‹?\s*(?:where|for|with)?\s*(?:all|any|every|some|each)?\s*"
+    r"[\s,;:]*[(\[]?\s*(?:\\quad)?\s*(?:‹?\s*[(\[]?(?:where|for|with)?\s*(?:all|any|every|some|each)?\s*"
     r"(?:integers?)?\s*›?)\s*([a-zA-Z])\s*(?:\\in\s*\\mathbb\s*\{?([ZNRQ])\}?(?:\^\{?\+\}?)?|"
-    r"\\in\s*([Z])(?![a-z])|(?:‹\s*)?(?:is an|any|an)? ?\b(integer)s?\s*›?)\s*[)\]]?$"
+    r"\\in\s*([Z])(?![a-z])|(?:‹\s*)?(?:is (?:an|any)|any|an)? ?\b(integer)s?\s*[)\]]?›?)\s*[)\]]?$"
 )
 _INTEGER = re.compile(
     r"[\s,;]+(?:‹\s*)?(?:where|for|with) (?:all |any |every |some |each )?(integers?)\s*›?\s*"

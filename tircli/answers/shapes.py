@@ -8,10 +8,12 @@ from __future__ import annotations
 import re
 
 from tircli.answers import regions
-from tircli.answers.expression import Node, TooBig, parse
+from tircli.answers.exact import exact
+from tircli.answers.expression import Node, TooBig, negative, parse
 from tircli.answers.text import depth, split
 from tircli.answers.values import (
     Assigned,
+    Family,
     Inner,
     Matrix,
     Named,
@@ -130,6 +132,8 @@ def _set(inside: str, inner: Inner) -> Value:
         parts = inside.split(",")
     if len(parts) > MAX_PARTS:
         raise TooBig("too many elements")
+    if len(parts) == 1 and isinstance(found := inner(inside), Family):
+        return found
     dots = any(r"\ldots" in part for part in parts)
     return Several("set", flat([item(part, inner) for part in parts if part]), dots)
 
@@ -180,6 +184,12 @@ def union(text: str, inner: Inner) -> Value | None:
         way = pieces[mark]
         found = regions.solve([("v", "x"), way[1]], [way[0]]) if way else regions.REALS
         return Region(found.pieces) if isinstance(found, Region) else None
+    plain = re.fullmatch(
+        r"‹?all real(?: number)?s?(?: x)?(?: except(?: for)?(.*))?", text.replace("›", "")
+    )
+    if plain:
+        excepted = plain[1] and re.sub(r"^\s*(?:x\s*(?:=|\\ne))?\s*", "", plain[1])
+        return inner(rf"\mathbb{{R}}\setminus\{{{excepted}\}}") if excepted else regions.REALS
     parts = split(text, r"\cup", " U ")
     joined: list[Region] = []
     if len(parts) > 1:
@@ -192,6 +202,9 @@ def union(text: str, inner: Inner) -> Value | None:
             return regions.union(joined)
         except regions.Incomparable:
             return Region(tuple(piece for one in joined for piece in one.pieces))
+    parts = split(text, r"\cap")
+    if len(parts) > 1:
+        return _intersection([region(inner(part)) for part in parts])
     parts = split(text, r"\setminus")
     if len(parts) == 1 and re.match(r"\\mathbb\s*\{?R\}?\s*[-/]", text):
         parts = re.split(r"[-/]", text, maxsplit=1)
@@ -208,6 +221,19 @@ def union(text: str, inner: Inner) -> Value | None:
         return None
 
 
+def _intersection(found: list[Region | None]) -> Value | None:
+    whole = [one for one in found if one is not None]
+    if len(whole) < len(found):
+        return None
+    try:
+        common = whole[0]
+        for one in whole[1:]:
+            common = regions.intersection(common, one)
+        return common
+    except regions.Incomparable:
+        return None
+
+
 def _set_union(values: list[Value]) -> Value | None:
     if all(isinstance(value, Several) and value.kind == "set" for value in values):
         return Several("set", tuple(p for v in values if isinstance(v, Several) for p in v.parts))
@@ -215,12 +241,39 @@ def _set_union(values: list[Value]) -> Value | None:
 
 
 def matrix(text: str, inner: Inner) -> Value | None:
-    match = _MATRIX.fullmatch(text)
+    system = re.fullmatch(r"\\begin\{(cases|aligned|array)\}([^&]*)\\end\{\1\}", text)
+    if system and "=" in system[2]:
+        return inner(", ".join(part for part in split(system[2], "\\\\", ",") if part))
+    start = text.find(r"\begin{")
+    factor = text[:start].rstrip(" ([").removesuffix(r"\cdot").strip() if start > 0 else ""
+    match = _MATRIX.fullmatch(text[start:] if factor else text)
     if not match:
         return None
     rows = [row for row in split(match[2], "\\\\") if row.strip() and row.strip() != r"\hline"]
     cells = [[cell.strip() for cell in row.split("&")] for row in rows]
     if sum(map(len, cells)) > MAX_PARTS:
         raise TooBig("too many cells")
+    if factor:
+        cells = [[f"({factor})({cell})" for cell in row] for row in cells]
     found = Matrix(tuple(tuple(inner(cell) for cell in row) for row in cells))
-    return Several("det", (found,)) if match[1] == "vmatrix" else found
+    return _determinant(found) if match[1] == "vmatrix" else found
+
+
+def _determinant(matrix: Matrix) -> Value | None:
+    """The determinant of up to three rows as a quantity."""
+    rows = [[cell.node for cell in row if isinstance(cell, Quantity)] for row in matrix.rows]
+    if len(rows) > 3 or any(len(row) != len(rows) for row in rows):
+        return None
+    node = _expanded(rows)
+    return Quantity(node, "", value=exact(node))
+
+
+def _expanded(rows: list[list[Node]]) -> Node:
+    if len(rows) == 1:
+        return rows[0][0]
+    terms = []
+    for place, cell in enumerate(rows[0]):
+        minor = _expanded([row[:place] + row[place + 1 :] for row in rows[1:]])
+        term: Node = ("*", cell, minor)
+        terms.append(negative(term) if place % 2 else term)
+    return ("+", *terms)

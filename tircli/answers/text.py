@@ -71,6 +71,7 @@ _PHRASE = re.compile(
     re.I,
 )
 _OVERLINED = re.compile(r"(?<![\d.])(\d{0,9})\.(\d{0,12})\\overline\s*\{(\d{1,12})\}")
+_CYCLE = re.compile(r"^([-+]?)(\d{1,9})\.(\d{0,12})\((\d{1,12})\)$")
 _DOTTED = re.compile(r"(?<![\d.])(\d{0,9})\.(\d{0,12}?)((\d)\4\4)(?:\.\.\.|\\ldots)$")
 _WRAPS = (("$$", "$$"), ("$", "$"), (r"\(", r"\)"), (r"\[", r"\]"), ("**", "**"), ("`", "`"),
           ('"', '"'))  # fmt: skip
@@ -215,6 +216,8 @@ def clean(text: str) -> str:
     text = re.sub(r"\{([^{}]*)\\(?:choose)\s*([^{}]*)\}", r"\\binom{\1}{\2}", text)
     text = re.sub(r"\{([^{}]*)\\over(?![a-z])\s*([^{}]*)\}", r"\\frac{\1}{\2}", text)
     text = _OVERLINED.sub(lambda m: _repeating((m[1], m[2], m[3])), text)
+    text = _CYCLE.sub(lambda m: m[1] + _repeating((m[2], m[3], m[4])), text)
+    text = re.sub(r"\\frac\s*(\d)\s*(\d)", r"\\frac{\1}{\2}", text)
     text = _DOTTED.sub(lambda m: _repeating((m[1], m[2], m[4])), text)
     text = re.sub(r"(\d)\s+(\d{1,9})\s*/\s*(\d{1,9})(?![\d.])", r"\1\\frac{\2}{\3}", text)
     text = text.replace("<=", r"\le ").replace(">=", r"\ge ").replace("!=", r"\ne ")
@@ -247,7 +250,23 @@ _ONES = (
 _TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
 _NUMBERS = {word: n for n, word in enumerate(_ONES)}
 _NUMBERS |= {word: 10 * n for n, word in enumerate(_TENS, 2)}
-SCALES = {"thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
+SCALES = {"thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12,
+          "dozen": 12}  # fmt: skip
+
+
+_PARTS = {"half": 2, "halves": 2, "third": 3, "quarter": 4, "fourth": 4, "fifth": 5, "sixth": 6,
+          "eighth": 8, "tenth": 10}  # fmt: skip
+
+
+def spelled(text: str) -> str | None:
+    """The number or simple fraction that English words name (`two thirds`), in digits."""
+    whole = number_word(text)
+    if whole is not None:
+        return str(whole)
+    head, _, last = text.lower().replace("-", " ").strip().rpartition(" ")
+    bottom = _PARTS.get(last) or _PARTS.get(last.removesuffix("s"))
+    top = 1 if head == "a" else number_word(head)
+    return rf"\frac{{{top}}}{{{bottom}}}" if bottom and top is not None else None
 
 
 def number_word(text: str) -> int | None:
@@ -267,7 +286,7 @@ def number_word(text: str) -> int | None:
                 return None
             part += value
             last = value if value >= 20 else 1 if value else 0
-        elif word == "hundred" and 0 < part < 10:
+        elif word == "hundred" and 0 < part < 100:
             part, last = part * 100, 100
         elif word in SCALES and part:
             total, part, last = total + part * SCALES[word], 0, 1000
