@@ -52,7 +52,7 @@ def _choice(gold: str, prediction: str) -> Verdict | None:
     if not match:
         return None
     found = re.fullmatch(
-        r"(?:(?:option|choice|answer)\s+)?[(\[]?([A-J])(?:[)\].:]+\s*(.*)|\s*(?:-|--)\s+(.*)|"
+        r"(?:(?:option|choice|answer)\s+)?[(\[]?([A-J])(?:[)\].:]+(?=[\s\w$\\]|$)\s*(.*)|\s*(?:-|--)\s+(.*)|"
         r"\s+is (?:the )?(?:correct|right|true)(?: answer| choice| option)?)?",
         prediction,
         re.I | re.S,

@@ -178,7 +178,8 @@ def fold(text: str) -> str:
     """Words in lower case, without marks, articles in front and punctuation around."""
     text = text.replace("‹", "").replace("›", "").casefold()
     if "\\" not in text:
-        text = re.sub(r"[\"'`.!?]", "", text).replace("-", " ").replace(",", " ")
+        text = re.sub(r"[\"'`.!?]", "", text).replace(",", " ")
+        text = re.sub(r"(?<=\w)-(?=\w)", " ", text)
         text = re.sub(r"^(?:the|an?)\s+(?=\w{2})", "", text.strip())
         return " ".join(text.split())
     return tight(text)
