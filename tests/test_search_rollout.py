@@ -198,3 +198,16 @@ def test_an_unfinished_index_is_gone_on_with_or_begun_again_on_request(corpus, t
     code, _, said = tir("index", corpus, "-o", tmp_path / "idx")
     assert (code, "--resume or --overwrite" in said) == (2, True)
     assert tir("index", corpus, "-o", tmp_path / "idx", "--resume", "-q")[0] == 0
+
+
+def test_a_disk_that_is_full_is_one_line_and_leaves_no_index(tmp_path):
+    corpus = tmp_path / "c.jsonl"
+    with open(corpus, "w") as stream:
+        for i in range(3000):
+            stream.write(json.dumps({"id": str(i), "contents": f"passage {i} " * 9}) + "\n")
+    full = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (99_999, 99_999));"
+    command = [sys.executable, "-c", full + TIR[2], "index", str(corpus), "-o", tmp_path / "idx"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "File too large; make room" in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["c.jsonl"]

@@ -158,6 +158,34 @@ def build(
     """Index `passages` in the folder `part`; vectors of an earlier run are kept."""
     faiss, encoder = faiss_module(), Encoder(settings)
     made = asdict(settings) | {"weights": weights_digest(settings.model)}
+    rows, corpus_digest = _encode_all(part, source, passages, show, encoder, made)
+    if hnsw:
+        index = faiss.IndexHNSWFlat(encoder.size, LINKS, faiss.METRIC_INNER_PRODUCT)
+    else:
+        index = faiss.IndexFlatIP(encoder.size)
+    vectors = np.memmap(part / "vectors.f4", "<f4", "r", shape=(rows, encoder.size))
+    for start in range(0, rows, 1 << 16):
+        index.add(np.ascontiguousarray(vectors[start : start + (1 << 16)]))
+    faiss.write_index(index, str(part / "vectors.faiss"))
+    kind = "hnsw" if hnsw else "exact"
+    digest = hashlib.sha256(f"{corpus_digest} {kind} {made}".encode()).hexdigest()
+    write_meta(
+        part,
+        {"backend": "dense", "digest": digest, "passages": rows, "kind": kind, "encoding": made},
+    )
+    (part / "vectors.f4").unlink()
+    (part / "state.json").unlink()
+
+
+def _encode_all(
+    part: Path,
+    source: str,
+    passages: Iterator[Passage],
+    show: Show,
+    encoder: Encoder,
+    made: dict[str, Any],
+) -> tuple[int, str]:
+    """Write passages and vectors; how many, and the digest of the corpus."""
     state = part / "state.json"
     before = json.loads(state.read_text("utf-8")) if state.exists() else {}
     done = before["rows"] if before.get("made") == made else 0
@@ -189,21 +217,7 @@ def build(
         raise Stale(f"{part}: begun with a longer {source}; add --overwrite to begin again")
     np.save(part / "offsets.npy", np.cumsum(np.array(sizes), dtype="<u8"))
     store.write_ranks(part, [np.array(ids)], source)
-    flat = faiss.IndexFlatIP(encoder.size)
-    links = faiss.IndexHNSWFlat(encoder.size, LINKS, faiss.METRIC_INNER_PRODUCT)
-    index = links if hnsw else flat
-    mapped = np.memmap(part / "vectors.f4", "<f4", "r", shape=(rows, encoder.size))
-    for start in range(0, rows, 1 << 16):
-        index.add(np.ascontiguousarray(mapped[start : start + (1 << 16)]))
-    faiss.write_index(index, str(part / "vectors.faiss"))
-    kind = "hnsw" if hnsw else "exact"
-    found = hashlib.sha256(f"{digest.hexdigest()} {kind} {made}".encode()).hexdigest()
-    write_meta(
-        part,
-        {"backend": "dense", "digest": found, "passages": rows, "kind": kind, "encoding": made},
-    )
-    (part / "vectors.f4").unlink()
-    state.unlink()
+    return rows, digest.hexdigest()
 
 
 def _save(path: Path, state: dict[str, Any]) -> None:

@@ -38,6 +38,17 @@ def make(
     """Index the file `corpus` into the folder `target`, in place of what is there."""
     if backend not in INDEXED:
         raise InputError(f'--backend: "{backend}"; choose one of {", ".join(INDEXED)}')
+    try:
+        _make(corpus, target, backend, resume, show, dense)
+    except OSError as error:
+        raise InputError(
+            f"{error.filename or target}: {error.strerror or error}; make room, or choose another"
+        ) from None
+
+
+def _make(
+    corpus: str, target: Path, backend: str, resume: bool, show: Show, dense: dict[str, Any]
+) -> None:
     seen = state_of(corpus)
     with building(target, resume=resume) as part:
         if part is None:
