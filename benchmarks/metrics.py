@@ -6,7 +6,8 @@
 Makes qa trajectories (8 a question, 0-4 calls each, prompt 150 and result 60 tokens; `--tokens`
 the model's, 0 = no ids and log-probabilities) in a temporary folder (TMPDIR), then runs each
 command as a process of its own, interleaved, `--rounds` times, on n/4 and on n trajectories: memory
-that does not grow shows there. Best time and greatest peak are printed. The peers, written in the
+that does not grow shows there. Best times and greatest peak are printed;
+on a busy machine CPU seconds tell more. The peers, written in the
 plainest way:
 
 - `json loop`: json.loads a line, sums of correct and calls (no checks, no intervals);
@@ -122,15 +123,16 @@ def make(path: Path, n: int, tokens: int, k: int = 8) -> None:
             out.write(f'{line[:-1]},"segments":{rng.choice(bodies)}}}\n')
 
 
-def run(command: list[str]) -> tuple[float, float]:
-    """Seconds and peak MB of one process."""
+def run(command: list[str]) -> tuple[float, float, float]:
+    """Seconds, seconds of CPU and peak MB of one process."""
     start = time.perf_counter()
     child = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     _, status, usage = os.wait4(child.pid, 0)
     child.returncode = os.waitstatus_to_exitcode(status)
     if child.returncode:
         sys.exit(f"benchmark: {command[:4]} gave {child.returncode}")
-    return time.perf_counter() - start, usage.ru_maxrss / 1024
+    cpu = usage.ru_utime + usage.ru_stime
+    return time.perf_counter() - start, cpu, usage.ru_maxrss / 1024
 
 
 def main() -> None:
@@ -151,7 +153,7 @@ def main() -> None:
 def compare(folder: Path, options: argparse.Namespace) -> None:
     tir = [sys.executable, "-c", "from tircli.cli import main; main()"]
     out = str(folder / "out.jsonl")
-    best: dict[tuple[str, int], list[float]] = {}
+    best: dict[tuple[str, int], tuple[float, ...]] = {}
     files = {n: folder / f"{n}.jsonl" for n in (options.n // 4, options.n)}
     for n, path in files.items():
         make(path, n, options.tokens)
@@ -168,13 +170,15 @@ def compare(folder: Path, options: argparse.Namespace) -> None:
                 commands["pandas"] = [options.peer_python, "-c", PANDAS, str(path)]
             chosen = options.only.split(",") if options.only else list(commands)
             for name, command in ((name, commands[name]) for name in chosen):
-                seconds, peak = run(command)
-                entry = best.setdefault((name, n), [seconds, peak])
-                entry[:] = min(entry[0], seconds), max(entry[1], peak)
-    print(f"{'what':12} {'trajectories':>12} {'MB':>7} {'seconds':>8} {'MB/s':>7} {'peak MB':>8}")
-    for (name, n), (seconds, peak) in sorted(best.items()):
+                got = run(command)
+                old = best.get((name, n), got)
+                best[name, n] = (*map(min, got[:2], old[:2]), max(got[2], old[2]))
+    header = ("what", "trajectories", "MB", "seconds", "CPU s", "MB/CPU s", "peak MB")
+    print("{:12} {:>12} {:>7} {:>8} {:>8} {:>8} {:>8}".format(*header))
+    for (name, n), (seconds, cpu, peak) in sorted(best.items()):
         size = files[n].stat().st_size / 1e6
-        print(f"{name:12} {n:12} {size:7.0f} {seconds:8.2f} {size / seconds:7.1f} {peak:8.1f}")
+        cells = f"{size:7.0f} {seconds:8.2f} {cpu:8.2f} {size / cpu:8.1f} {peak:8.1f}"
+        print(f"{name:12} {n:12} {cells}")
     if not options.peer_python:
         print("pandas: left out; give --peer-python")
 
