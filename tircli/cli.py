@@ -153,6 +153,13 @@ def rollout(
         bool, typer.Option("--tokens/--no-tokens", help="Keep ids and log-probabilities.")
     ] = True,
     tool_seconds: Annotated[float, typer.Option(min=0.1, help="Seconds a python call.")] = 10.0,
+    tool_cpu_seconds: Annotated[
+        float, typer.Option(min=0.1, help="CPU seconds a python call.")
+    ] = 5.0,
+    tool_memory_mb: Annotated[int, typer.Option(min=16, help="MB a python call may take.")] = 1024,
+    sandbox: SandboxLayers = "preferred",
+    sandbox_url: SandboxUrl = None,
+    sandbox_import: SandboxImport = "",
     corpus: Corpus = "",
     search_backend: SearchBackend = "",
     search_url: SearchUrl = "",

@@ -11,7 +11,7 @@ from dataclasses import asdict
 from typing import Any
 
 import tircli
-from tircli import jsonl, protocols, registry
+from tircli import jsonl, protocols
 from tircli.engines import Engine, has_ids
 from tircli.engines.build import ENGINES, Builder
 from tircli.progress import Progress
@@ -19,6 +19,7 @@ from tircli.records import InputError, Json, Trajectory
 from tircli.rollout import AgentLoop, Budget, RunOver, Settings, expand
 from tircli.rollout import run as run_all
 from tircli.stages import Skips, interruptible, say
+from tircli.tools import python as python_tool
 from tircli.tools.search import from_options
 
 __all__ = ["ENGINES", "run"]
@@ -34,13 +35,12 @@ def _shard(items: Iterator[Trajectory], shard: str | None) -> Iterator[Trajector
 
 
 def _tools(
-    names: str, protocol: protocols.Protocol, seconds: float, search: dict[str, Any]
+    names: str, protocol: protocols.Protocol, python: dict[str, Any], search: dict[str, Any]
 ) -> dict[str, Any]:
     tools: dict[str, Any] = {}
     for name in filter(None, names.split(",")):
         if name == "python":
-            cls = registry.load("tools", "python", {"python": "tircli.tools.python:PythonTool"})
-            tools[name] = cls(protocol.python, seconds=seconds)
+            tools[name] = python_tool.from_options(protocol.python, **python)
         elif name == "search":
             tools[name] = from_options(protocol.search, say=say, **search)
         else:
@@ -83,6 +83,11 @@ def run(
     final_turn: bool,
     tokens: bool,
     tool_seconds: float,
+    tool_cpu_seconds: float,
+    tool_memory_mb: int,
+    sandbox: str,
+    sandbox_url: str | None,
+    sandbox_import: str,
     overwrite: bool,
     resume: bool,
     on_error: str,
@@ -122,13 +127,25 @@ def run(
         "protocol": protocol,
         "tools": sorted(filter(None, tools.split(","))),
         "tool_seconds": tool_seconds,
+        "tool_cpu_seconds": tool_cpu_seconds,
+        "tool_memory_mb": tool_memory_mb,
+        "sandbox": sandbox_url or sandbox,
+        **({"sandbox_import": sandbox_import} if sandbox_import else {}),
         **_made(settings),
     }
     questions = list(itertools.islice(_shard(jsonl.read(input, skips.action), shard), limit))
     order = [trajectory.id for trajectory in expand(questions, samples)]
     with ExitStack() as stack:
         unused = stack.enter_context(ExitStack())
-        chosen = _tools(tools, form, tool_seconds, search)
+        python = {
+            "seconds": tool_seconds,
+            "cpu_seconds": tool_cpu_seconds,
+            "memory_mb": tool_memory_mb,
+            "sandbox": sandbox,
+            "sandbox_url": sandbox_url,
+            "sandbox_import": sandbox_import,
+        }
+        chosen = _tools(tools, form, python, search)
         unused.callback(lambda: asyncio.run(_closed(chosen)))
         if "search" in chosen:
             made["search"] = chosen["search"].made
@@ -171,6 +188,7 @@ def _check_same_run(
         mine = made | {"samples": samples}
         theirs = (kept or {}) | {"samples": samples if k is None else k}
         theirs.pop("ids", None)  # Known once the servers have been asked: see _check_ids.
+        theirs.pop("layers", None)  # Known once the sandbox has started.
         if theirs != mine:
             keys = [key for key in {**theirs, **mine} if theirs.get(key) != mine.get(key)]
             was = ", ".join(f"{key} {theirs.get(key)!r}" for key in keys)
@@ -219,6 +237,8 @@ async def _write_all(
     expected = iter(order)
     following = next(expected)
     try:
+        if any(call["tool"] == "python" for call in loop.protocol.calls) and "python" in loop.tools:
+            loop.made["layers"] = await loop.tools["python"].start()  # type: ignore[attr-defined]
         async with aclosing(run_all(todo, loop, at_once)) as finished:
             async for trajectory in finished:
                 progress.add(trajectory)

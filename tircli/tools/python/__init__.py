@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tircli.records import InputError, ToolUnavailable
 from tircli.tools import ToolResult, View
 from tircli.tools.python.outcome import Job, Limits, Outcome
 from tircli.tools.python.remote import RemoteSandbox
@@ -57,6 +58,17 @@ class PythonTool:
             setup = Setup(off=off, imports=imports, scratch=scratch_mb << 20)
             self.sandbox = Sandbox(limits, policy(layers), slots, setup)
         self._sessions = Sessions()
+
+    async def start(self) -> list[str]:
+        """The layers that hold, by name. Raises InputError where the sandbox can't be had."""
+        try:
+            await self.sandbox.start()
+        except ToolUnavailable as error:
+            raise InputError(f"{error}; see tir doctor") from error
+        found = self.sandbox.layers
+        return sorted(
+            name for name in found if name == "remote" or not isinstance(found[name], str)
+        )
 
     async def outcome(self, source: str, session: str | None = None) -> tuple[str, Outcome]:
         """What the model sees, and the outcome behind it. Raises ToolUnavailable."""

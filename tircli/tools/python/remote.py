@@ -62,6 +62,9 @@ class RemoteSandbox:
         self._free = asyncio.Semaphore(slots)
         self._client = httpx.AsyncClient(timeout=limits.seconds + GRACE)
 
+    async def start(self) -> None:
+        """Nothing: the service is there or not when a program comes."""
+
     async def run(self, job: Job, limits: Limits | None = None) -> Outcome:
         """The outcome of one program; `unavailable` where the service fails."""
         import httpx
