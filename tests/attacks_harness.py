@@ -82,7 +82,6 @@ OPEN = {
             "064_devices",
             "081_foreign_memory",
             "096_own_landlock",
-            "126_watch_files",
         ),
         FILES_OPEN,
     ),
