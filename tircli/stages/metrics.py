@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from tircli import compare, graders, jsonl, plots, report
+from tircli import compare, jsonl, plots, report
 from tircli.metrics import measure
 from tircli.records import Group, InputError
 from tircli.scatter import Texts
@@ -138,6 +138,8 @@ def _show(result: dict[str, Any], as_json: bool | None, tables: Callable[[], lis
 def _side_by_side(
     groups: Iterable[Group], judges: str, disagreements: str | None, overwrite: bool
 ) -> dict[str, Any]:
+    from tircli import graders  # the judges bring sympy along
+
     chosen = graders.load([name.strip() for name in judges.split(",")])
     path = side_file("--disagreements", disagreements, overwrite)
     if path is None:
