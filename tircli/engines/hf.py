@@ -34,6 +34,7 @@ class HFEngine:
     """A local folder or hub name, continued by transformers; see `Engine`."""
 
     name = "hf"
+    neutral = frozenset({"device", "max_batch"})
 
     def __init__(
         self,
