@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import subprocess
 import sys
 import threading
@@ -76,10 +75,7 @@ def test_a_hostile_text_is_wrong_within_seconds_of_this_thread(name):
 
 @pytest.mark.parametrize("name", FORMULAS)
 def test_a_hostile_formula_is_undecided_and_the_next_question_is_answered(name):
-    # The hard limit of a child is 2 s of its processor time.
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_utime
-    assert equal("5", FORMULAS[name]).why in ("out of time", "out of memory", "too long")
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_utime - before < 5
+    assert equal("5", FORMULAS[name]).why in ("out of time", "out of memory")
     assert equal(rf"\int_0^{len(name)} 2x dx", str(len(name) ** 2)).equal
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -107,6 +109,17 @@ def test_a_server_that_was_killed_is_started_again(start):
     worker._server.kill()
     worker._server.wait()
     assert worker.ask("b", "b") == Reply(True, "symbolic")
+
+
+def test_an_interrupted_question_leaves_no_reply_to_the_next(start):
+    worker = start("spin", seconds=2)
+    assert worker.ask("rest", "") == Reply(True, "symbolic")
+    timer = threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        worker.ask("spin", "")
+    timer.join()
+    assert worker.ask("rest", "") == Reply(True, "symbolic")
 
 
 def test_a_task_that_does_not_exist_is_an_engine_error():

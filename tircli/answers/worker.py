@@ -66,6 +66,10 @@ class Worker:
             return Reply(None, "out of time")
         except OSError:
             line = ""
+        except BaseException:
+            # An interrupted question must not leave its reply to the next one.
+            self.close()
+            raise
         if not line:
             self.close()
             return Reply(None, "crashed")
