@@ -186,6 +186,12 @@ def test_a_map_by_an_encoder_of_the_user(learning, tmp_path):
     assert found.method == f"vectors of {tmp_path}" and found.places.shape == (9, 2)
 
 
+def test_what_a_map_needs_is_asked_before_the_records_are_read(drawing, learning, tmp_path, capsys):
+    options = ["--plot", str(tmp_path / "p.png"), "--tsne", "9", "--embedder", str(tmp_path)]
+    assert app(["metrics", "none.jsonl", *options], standalone_mode=False) == 2
+    assert "no config.json" in capsys.readouterr().err
+
+
 def test_pictures_from_the_command_line(drawing, learning, tmp_path):
     source = tmp_path / "t.jsonl"
     source.write_bytes(b"".join(jsonl.encode(to_json(t)) for group in GROUPS for t in group))

@@ -20,6 +20,15 @@ WORDS = 20_000
 DIMENSIONS = 50
 
 
+def check(embedder: str | None) -> None:
+    """Raises MissingExtra or InputError now, for what `Texts.map` would find out late."""
+    _sklearn()
+    if embedder is not None:
+        from tircli.tools.search.dense import encoding
+
+        encoding(embedder, None, None, None)
+
+
 @dataclass
 class Map:
     """Where each trajectory lies."""

@@ -7,10 +7,9 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from tircli import compare, jsonl, plots, report
+from tircli import compare, jsonl, plots, report, scatter
 from tircli.metrics import measure
 from tircli.records import Group, InputError
-from tircli.scatter import Texts
 from tircli.slices import name_of
 from tircli.stages import Skips, say, side_file
 
@@ -86,13 +85,15 @@ class _Picture:
             raise InputError("--embedder: goes with --tsne")
         if tsne is not None and path is None:
             raise InputError("--tsne: goes with --plot")
+        if tsne is not None:
+            scatter.check(embedder)
         if path is not None:
             plots.check("--plot", path)
             if len(by) > 1:
                 raise InputError("--plot: draws the slices of one --by; give one")
         self._path, self._embedder = path, embedder
         self._field = by[0] if by and against is None else None
-        self._texts = Texts(tsne, seed) if tsne is not None else None
+        self._texts = scatter.Texts(tsne, seed) if tsne is not None else None
 
     def watch(self, groups: Iterable[Group], name: str) -> Iterable[Group]:
         """The same groups; what the map needs is taken from them as they pass."""
