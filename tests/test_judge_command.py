@@ -12,6 +12,7 @@ import time
 import pytest
 
 from tircli.cli import app
+from tircli.stages.calls_table import CallsTable
 
 TIR = [sys.executable, "-c", "from tircli.cli import main; main()"]
 LLM = ["--judge", "llm", "--judge-engine", "scripted", "--judge-model", os.devnull]
@@ -134,6 +135,18 @@ def test_the_calls_table_goes_from_run_to_run(tir, tmp_path):
     assert found["reward"] == pytest.approx(0.8660, abs=5e-5)
     tir([record("b", 0, "4", calls=0), record("b", 1, "4", calls=3)], *options)
     assert json.loads(table.read_text()) == {"a": 1, "b": 0}
+
+
+def test_two_runs_at_once_lower_one_calls_table(tmp_path):
+    path = tmp_path / "n.json"
+    path.write_text('{"a": 5, "b": 5}')
+    first, second = CallsTable(str(path)), CallsTable(str(path))
+    first.table.observe("a", 1)
+    second.table.observe("b", 2)
+    first.save()
+    second.save()
+    assert json.loads(path.read_text()) == {"a": 1, "b": 2}
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["n.json"]
 
 
 def test_a_failed_run_leaves_the_calls_table_alone(tir, tmp_path):

@@ -58,6 +58,15 @@ def test_wrong_members_set_no_n_and_get_0():
     assert totals("otc-grpo", [member(0.0, 0), member(1.0, 2)]) == [0, 1]
 
 
+def test_a_half_right_answer_sets_no_n_and_has_no_tool_reward():
+    half = member(0.5, 0, solved=False)
+    scores = rewards.score(
+        rewards.load("otc-grpo"), [half, member(1.0, 2)], Settings(), LeastCalls()
+    )
+    assert [s.total for s in scores] == [0, 1]
+    assert [s.parts["tool"] for s in scores] == [None, 1]
+
+
 def test_all_wrong_and_no_n_gives_0_and_leaves_the_table_empty():
     table = LeastCalls()
     assert totals("otc-grpo", [member(0.0, m) for m in (0, 2)], table) == [0, 0]

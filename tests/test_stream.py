@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import os
 import signal
@@ -84,9 +85,12 @@ def test_a_failure_of_the_work_stops_all():
         finally:
             ended.append(item)
 
+    read = itertools.count()
     with pytest.raises(ValueError, match="b is bad"):
-        run(["a", "b", *"cdefghi"], work)
+        run((item for item in "ab" + "c" * 1000 if next(read) >= 0), work)
     assert {"a", "b"} <= set(ended)
+    # The rest of the input is not read.
+    assert next(read) < 20
 
 
 def test_a_failure_of_the_reader_stops_all():
