@@ -21,6 +21,7 @@ torch = pytest.importorskip("torch", reason="engine vllm needs tircli[vllm]; mak
 transformers = pytest.importorskip("transformers", reason="engine vllm needs tircli[vllm]")
 
 OPTIONS = {"enforce_eager": True, "dtype": "float32", "max_model_len": 256, "max_num_seqs": 8}
+OPTIONS |= {"gpu_memory_utilization": 0.1}  # On a CPU: of the memory, whatever its name says.
 PROMPTS = ("one", "a longer prompt than that", "two times two is")
 
 
@@ -92,7 +93,7 @@ def results(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
             "stopped": await turns(Sampling(24, 0.0, stop=("never there", stop), key="s")),
             "seeds": await turns(*(Sampling(24, 1.0, seed=s, key="k") for s in (1, 2, 1))),
             "hot": await turns(Sampling(24, 0.5, 0.8, seed=3, top_logprobs=3), prompt=PROMPTS[1]),
-            "ended": await turns(*(Sampling(200, 3.0, seed=s, key="e") for s in range(40))),
+            "ended": await turns(*(Sampling(200, 2.0, seed=s, key="e") for s in range(40))),
         }
         late = asyncio.ensure_future(turns(Sampling(200, 1.0, key="c")))
         await asyncio.sleep(0.05)
@@ -100,6 +101,8 @@ def results(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
         await asyncio.gather(late, return_exceptions=True)
         got["after a cancelled one"] = await turns(Sampling(24, 0.0, key="g"))
         assert engine.context == 256
+        with pytest.raises(InputError, match="temperature"):
+            await engine.generate([1], Sampling(4, 30.0))
         await engine.aclose()
         return got
 

@@ -79,16 +79,7 @@ class VLLMEngine:
 
     async def generate(self, ids: list[int], sampling: Sampling) -> Completion:
         """The continuation of `ids`. Raises TurnError for this turn, EngineError for all."""
-        parameters = SamplingParams(
-            max_tokens=sampling.max_tokens,
-            temperature=sampling.temperature,
-            top_p=max(sampling.top_p, 1e-6),  # 0, the most likely token alone, is refused
-            stop=list(sampling.stop),
-            include_stop_str_in_output=True,
-            seed=sampling.seed,
-            logprobs=sampling.top_logprobs,
-            output_kind=RequestOutputKind.FINAL_ONLY,
-        )
+        parameters = self._parameters(sampling)
         name = f"{sampling.key}/{sampling.turn}/{next(self._numbers)}"
         prompt: Any = {"prompt_token_ids": ids}
         final = None
@@ -103,6 +94,22 @@ class VLLMEngine:
         if final is None or not final.outputs:
             raise TurnError(f"model {self.model}: vLLM gave no output")
         return self._completion(final.outputs[0], sampling)
+
+    def _parameters(self, sampling: Sampling) -> SamplingParams:
+        """What vLLM calls `sampling`. Raises InputError for what it does not allow."""
+        try:
+            return SamplingParams(
+                max_tokens=sampling.max_tokens,
+                temperature=sampling.temperature,
+                top_p=max(sampling.top_p, 1e-6),  # 0, the most likely token alone, is refused
+                stop=list(sampling.stop),
+                include_stop_str_in_output=True,
+                seed=sampling.seed,
+                logprobs=sampling.top_logprobs,
+                output_kind=RequestOutputKind.FINAL_ONLY,
+            )
+        except ValueError as error:
+            raise InputError(f"engine vllm: {first_line(error)}; change that option") from error
 
     async def aclose(self) -> None:
         """Stop vLLM and its worker processes."""
