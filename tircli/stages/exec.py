@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator
 from typing import Any, BinaryIO
 
 from tircli import jsonl, protocols
-from tircli.records import InputError, Json, RecordError
+from tircli.records import InputError, Json, RecordError, ToolUnavailable
 from tircli.stages import Skips
 from tircli.tools import View
-from tircli.tools.python import PythonTool, from_options
+from tircli.tools.python import Outcome, PythonTool, from_options
 
 Item = tuple[str, str, "str | None"]
 """Id, code and session."""
@@ -77,6 +77,7 @@ async def _run_all(items: Iterable[Item], tool: PythonTool, stdout: BinaryIO) ->
     running: deque[asyncio.Task[Json]] = deque()
     turns: dict[str, asyncio.Task[Json]] = {}
     try:
+        await tool.start()
         while True:
             while len(running) < AHEAD * tool.sandbox.n_slots and (item := next(source, None)):
                 before = turns.get(item[2] or "")
@@ -92,6 +93,7 @@ async def _run_all(items: Iterable[Item], tool: PythonTool, stdout: BinaryIO) ->
     finally:
         for task in running:
             task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
         await tool.aclose()
 
 
@@ -101,7 +103,10 @@ async def _one(
     """The record of one program; the one `before` it in its session comes first."""
     if before is not None:
         await asyncio.wait([before])
-    output, outcome = await tool.outcome(code, session)
+    try:
+        output, outcome = await tool.outcome(code, session)
+    except ToolUnavailable as error:  # no slot could be started again
+        output, outcome = str(error), Outcome("unavailable", exception=str(error))
     return {
         "id": name,
         "status": outcome.status,
