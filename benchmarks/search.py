@@ -15,6 +15,7 @@ the corpus as a real one's does.
 from __future__ import annotations
 
 import argparse
+import importlib
 import importlib.util
 import json
 import os
@@ -59,7 +60,7 @@ def main() -> None:
         if not corpus.exists():
             write_corpus(options.corpus, size, corpus)
         rows += compare(backends, size, work, str(corpus), options.queries, options.rounds)
-    show(rows)
+        show(rows)
     on_paper([row for row in rows if row["backend"] == "bm25"])
 
 
@@ -162,6 +163,7 @@ def search(name: str, work: str, _corpus: str, queries: str) -> dict[str, Any]:
     with open(queries, encoding="utf-8") as stream:
         asked = [json.loads(line)["query"] for line in stream]
     folder = Path(work) / name
+    importlib.import_module("tircli.tools.search.bm25")  # numpy and all that is the same for all
     begin = time.perf_counter()
     ask, close = {"http": _http, "bm25s": _bm25s}.get(name, _local)(folder)
     ask(["warm"])
