@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import linecache
 import os
 import resource
 import signal
@@ -119,6 +120,21 @@ def main(cell: Cell, request: Request, files: list[int]) -> NoReturn:
             os.write(err_fd, f"{type(error).__name__}: {error}".encode())
     finally:
         end(code)
+
+
+def rehearse() -> None:
+    """Do once what every call does, so that the interpreter's own code is settled before a fork."""
+    streams, main_module = (sys.stdout, sys.stderr), sys.modules["__main__"]
+    for source in ("print(1)\n1 + 1", "def f(x): return x\nprint(f(2), 3)", "1 / 0") * 8:
+        meter = program.Meter(-1, 0, 64)
+        sys.stdout = sys.stderr = program.text_stream(meter)
+        job = {"source": source, "value": True, "kept": 64, "keep": "head"}
+        _, report = program.run(json.loads(json.dumps(job)))
+        meter.tail = b""
+        report["left_out"] = [meter.finish()]
+        FINISHED(report)
+    (sys.stdout, sys.stderr), sys.modules["__main__"] = streams, main_module
+    linecache.clearcache()
 
 
 def probe(cell: Cell, request: Request, attempts: list[Callable[[], object]]) -> NoReturn:

@@ -215,6 +215,7 @@ def prepare(config: dict[str, Any], state: Layers) -> tuple[child.Cell, Reaper]:
             if wanted:
                 layers.prctl(layers.PR_SET_CHILD_SUBREAPER, 1)
     reaper = Reaper(alone, proc)
+    child.rehearse()
     warm.settle(proc if config["huge"] else None)
     base = _address_space(proc)
     others = 0 if proc is None or state.on("user") else _threads(proc) + SLACK

@@ -11,7 +11,7 @@ import ctypes
 import errno
 import platform
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 
 def _table(text: str) -> dict[str, tuple[int | None, ...]]:
@@ -131,6 +131,16 @@ def _rules(writes: bool, readonly: bool) -> Iterator[tuple[str, list[Instruction
     yield "socketpair", [*unix, *stream, refuse(errno.EPERM), allow]
 
 
+def _ranges(numbers: Iterable[int | None]) -> Iterator[tuple[int, int]]:
+    """The numbers as ranges, both ends included: a shorter filter takes less time to install."""
+    ordered = sorted(number for number in numbers if number is not None)
+    low = 0
+    for place, number in enumerate(ordered):
+        if place + 1 == len(ordered) or ordered[place + 1] != number + 1:
+            yield ordered[low], number
+            low = place + 1
+
+
 def supported() -> bool:
     """True on a machine whose system calls are listed here."""
     return platform.machine() in ARCHES and struct.calcsize("P") == 8
@@ -156,9 +166,8 @@ def build(writes: bool = False, readonly: bool = False) -> list[Instruction]:
         if number is not None:
             code += [(EQUAL, 0, len(body), number), *body]
     plain = PLAIN | WRITES if writes else PLAIN
-    for numbers in plain.values():
-        if (number := numbers[column]) is not None:
-            code += [(EQUAL, 0, 1, number), (RETURN, 0, 0, ALLOW)]
+    for low, high in _ranges(numbers[column] for numbers in plain.values()):
+        code += [(AT_LEAST, 0, 2, low), (AT_LEAST, 1, 0, high + 1), (RETURN, 0, 0, ALLOW)]
     return [*code, refuse(errno.EPERM)]
 
 
