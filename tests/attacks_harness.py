@@ -32,7 +32,7 @@ from attacks_child import CONFIGS, FLOOD, UID, descendants
 
 CHILD = Path(__file__).with_name("attacks_child.py")
 OWN = Path(__file__).with_name("attacks")
-SECONDS, CPU_SECONDS = 2.0, 0.5
+SECONDS, CPU_SECONDS = 3.0, 0.5
 PATIENCE = 20.0
 """Seconds until a call that has not come back counts as hung, on a busy machine too."""
 BREACH = re.compile(r"^(BREACH|PWNED).*", re.MULTILINE)

@@ -36,37 +36,14 @@ THREADS = 2
 
 
 Verdict = tuple[list[str], str | None]
+"""What a program achieved that it must not, and why that is known."""
 
 
-class Verdicts:
-    """What each program achieved, and why that is known; one configuration at a time."""
-
-    def __init__(self, wanted: set[tuple[str, str]]) -> None:
-        self.wanted = wanted
-        self.found: dict[str, dict[str, Verdict]] = {}
-        self.failed: dict[str, harness.Gone] = {}
-
-    def of(self, config: str, name: str) -> Verdict:
-        """The verdict on one program; the first question runs all of its configuration."""
-        if config in self.failed:
-            raise self.failed[config]
-        if config not in self.found:
-            names = sorted(n for c, n in self.wanted if c == config and not PROGRAMS[n].missing())
-            parts = [names[k::THREADS] for k in range(min(THREADS, len(names)))]
-            try:
-                with ThreadPoolExecutor(THREADS) as pool:
-                    done = list(pool.map(lambda part: self._some(config, part), parts))
-            except harness.Gone as error:  # no sandbox there: once is enough
-                self.failed[config] = error
-                raise
-            self.found[config] = {n: verdict for part in done for n, verdict in part.items()}
-        return self.found[config][name]
-
-    @staticmethod
-    def _some(config: str, names: list[str]) -> dict[str, Verdict]:
-        with harness.Harness(config) as sandbox:
-            programs = [PROGRAMS[name] for name in names]
-            return {p.name: (sandbox.run(p), sandbox.known(p)) for p in programs}
+def run_all(config: str, names: list[str]) -> dict[str, Verdict]:
+    """The verdicts on programs, one after the other in one sandbox."""
+    with harness.Harness(config) as sandbox:
+        programs = [PROGRAMS[name] for name in names]
+        return {p.name: (sandbox.run(p), sandbox.known(p)) for p in programs}
 
 
 def pairs(items: list[pytest.Item]) -> set[tuple[str, str]]:
@@ -80,8 +57,14 @@ def pairs(items: list[pytest.Item]) -> set[tuple[str, str]]:
 
 
 @pytest.fixture(scope="module")
-def verdicts(request: pytest.FixtureRequest) -> Verdicts:
-    return Verdicts(pairs(request.session.items))
+def verdicts(request: pytest.FixtureRequest) -> Iterator[dict[str, Future[dict[str, Verdict]]]]:
+    """Configuration -> the verdicts on the programs that the selected tests ask for."""
+    wanted: dict[str, list[str]] = {}
+    for config, name in sorted(pairs(request.session.items)):
+        if config in CONFIGS and not harness.unmet(config) and not PROGRAMS[name].missing():
+            wanted.setdefault(config, []).append(name)
+    with ThreadPoolExecutor(THREADS) as pool:
+        yield {config: pool.submit(run_all, config, names) for config, names in wanted.items()}
 
 
 @pytest.fixture(scope="module")
@@ -110,11 +93,13 @@ def test_the_corpus_is_large_and_every_program_says_what_must_hold() -> None:
 
 
 @pytest.mark.parametrize(("config", "name"), PAIRS)
-def test_an_attack_is_held(verdicts: Verdicts, config: str, name: str) -> None:
+def test_an_attack_is_held(
+    verdicts: dict[str, Future[dict[str, Verdict]]], config: str, name: str
+) -> None:
     missing = harness.unmet(config) or PROGRAMS[name].missing()
     if missing:
         pytest.skip(missing)
-    faults, known = verdicts.of(config, name)
+    faults, known = verdicts[config].result()[name]
     if faults and known:
         pytest.xfail(known)
     assert not faults, PROGRAMS[name].must
