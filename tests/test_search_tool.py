@@ -261,6 +261,12 @@ def test_a_cache_file_that_is_none_is_refused(tmp_path):
         Cache(str(tmp_path / "c.sqlite"))
 
 
+def test_a_cache_in_a_place_that_is_none_is_refused(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="no search cache"):
+        Cache(str(tmp_path / "file" / "c.sqlite"))
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [

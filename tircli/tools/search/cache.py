@@ -37,12 +37,16 @@ class Cache:
             self._base = sqlite3.connect(
                 path or ":memory:", timeout=30, isolation_level=None, check_same_thread=False
             )
-            if path:
-                self._base.execute("PRAGMA journal_mode=WAL")
-                self._base.execute("PRAGMA synchronous=NORMAL")
-            self._base.execute(_TABLE)
         except (sqlite3.Error, OSError) as error:
             raise InputError(f"{path}: no search cache ({error}); name another file") from None
+        try:
+            if path:
+                self._do("PRAGMA journal_mode=WAL")
+                self._do("PRAGMA synchronous=NORMAL")
+            self._do(_TABLE)
+        except InputError:
+            self._base.close()
+            raise
 
     def get(self, key: Key) -> list[Any] | None:
         """The hits of `key`, as `[[id, title, text], score]`; None if it was never answered."""
@@ -61,7 +65,9 @@ class Cache:
         try:
             return self._base.execute(statement, values)
         except sqlite3.Error as error:
-            raise InputError(f"{self._path}: search cache: {error}; name another file") from None
+            raise InputError(
+                f"{self._path}: no search cache ({error}); name another file"
+            ) from None
 
     def close(self) -> None:
         """Close the file."""
