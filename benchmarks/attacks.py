@@ -21,6 +21,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 import attacks_harness as harness
 from attacks_child import CONFIGS
+from attacks_controls import works_without
+from attacks_trap import Trap
 
 THREADS = 2
 Row = tuple[str, list[str], str | None]
@@ -60,9 +62,9 @@ def controls(programs: list[harness.Program]) -> None:
     """Print which programs do harm without a sandbox, and why others can't show it."""
 
     def one(program: harness.Program) -> str | None:
-        trap = harness.Trap()
+        trap = Trap()
         try:
-            return harness.works_without(program, trap)
+            return works_without(program, trap)
         finally:
             trap.close()
 

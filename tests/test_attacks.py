@@ -20,6 +20,8 @@ if sys.platform != "linux":
 
 import attacks_harness as harness
 from attacks_child import CONFIGS, descendants
+from attacks_controls import works_without
+from attacks_trap import Trap
 
 SHARED = Path(__file__).parents[1] / "../shared/cases/attacks"
 PROGRAMS = {program.name: program for program in harness.programs()}
@@ -73,9 +75,9 @@ def controls(request: pytest.FixtureRequest) -> Iterator[dict[str, Future[str | 
     wanted = {name for kind, name in pairs(request.session.items) if kind == "none"}
 
     def show(name: str) -> str | None:
-        trap = harness.Trap()
+        trap = Trap()
         try:
-            return harness.works_without(PROGRAMS[name], trap)
+            return works_without(PROGRAMS[name], trap)
         finally:
             trap.close()
 
