@@ -225,4 +225,4 @@ def test_every_help_has_examples_and_every_command_is_in_the_readme(command):
 
 def test_doctor_tells_what_is_there():
     code, out, _ = tir("doctor")
-    assert code == 0 and b"python tool" in out
+    assert code == 0 and b"sandbox" in out
