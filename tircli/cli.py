@@ -518,7 +518,7 @@ def exec_(
         int | None, typer.Option(min=1, help="Programs at once; else one a core.")
     ] = None,
     scratch_mb: Annotated[
-        int, typer.Option(min=0, help="MB of a /tmp that is empty in every program; else none.")
+        int, typer.Option(min=0, help="MB of a folder to write to, empty in every program.")
     ] = 0,
     sandbox: SandboxLayers = "preferred",
     sandbox_url: SandboxUrl = None,

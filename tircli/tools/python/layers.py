@@ -18,6 +18,8 @@ from pathlib import PurePosixPath
 from tircli.tools.python.seccomp import Filter
 
 LINUX = sys.platform == "linux"
+SCRATCH = "/scratch"
+"""Not /tmp, where python itself may lie."""
 _libc = ctypes.CDLL(None, use_errno=True)
 
 NEWNS, NEWUTS, NEWIPC = 0x00020000, 0x04000000, 0x08000000
@@ -115,7 +117,7 @@ def _make(root: str, path: PurePosixPath) -> str | None:
 def new_root(paths: Iterable[str], scratch: int) -> None:
     """Make a file system of `paths` alone the root of this mount namespace, all read-only.
 
-    Its other folders can't be listed. `scratch` > 0: a writable /tmp of that many bytes.
+    Its other folders can't be listed. `scratch` > 0: a writable SCRATCH of that many bytes.
     """
     _mount("none", "/", "", MS_REC | MS_PRIVATE)
     root = "/proc"  # exists everywhere, and nothing that is bound lies under it
@@ -131,7 +133,7 @@ def new_root(paths: Iterable[str], scratch: int) -> None:
             os.close(os.open(root + real, os.O_CREAT | os.O_WRONLY, 0o444))
         _mount(real, root + real, "", MS_BIND | MS_REC)
         bound.append(real)
-    os.makedirs(root + "/tmp", 0o111, exist_ok=True)
+    os.makedirs(root + SCRATCH, 0o111, exist_ok=True)
     attributes = struct.pack("=QQQQ", MS_RDONLY | MS_NOSUID, 0, 0, 0)
     fd = os.open(root, os.O_PATH | os.O_DIRECTORY)
     flags = AT_RECURSIVE | AT_EMPTY_PATH
@@ -140,7 +142,7 @@ def new_root(paths: Iterable[str], scratch: int) -> None:
     os.close(fd)
     if scratch:
         options = f"size={scratch},nr_inodes=2k,mode=1777"
-        _mount("tir", root + "/tmp", "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, options)
+        _mount("tir", root + SCRATCH, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, options)
     os.chdir(root)
     _syscall("pivot_root", _PIVOT_ROOT, b".", b".")
     _check(_libc.umount2(b".", MNT_DETACH), "umount2")

@@ -23,7 +23,7 @@ CAP_SYS_ADMIN = 21
 LIBRARIES = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/etc/ld.so.cache")
 DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom")
 OTHERS = ("/usr/share/zoneinfo",)
-SCRATCH = "/tmp"
+SCRATCH = layers.SCRATCH
 SLACK = 256
 """Threads that the user's other processes may start later, where all are counted together."""
 
@@ -189,7 +189,7 @@ def _address_space(proc: int | None) -> int:
     """Bytes of address space of this process; 0 where it isn't known."""
     if proc is None:
         return 0
-    with open(os.open("self/statm", os.O_RDONLY, dir_fd=proc), encoding="ascii") as file:
+    with open(os.open("self/statm", os.O_RDONLY, dir_fd=proc), "rb") as file:
         return int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tircli.tools.python import wire
+from tircli.tools.python import layers, wire
 from tircli.tools.python.wire import Kill, Request, Result
 
 HERE = Path(__file__).parent
@@ -59,7 +59,7 @@ class Setup:
     defaults: bool = True
     """Import numpy and sympy too, where installed."""
     scratch: int = 0
-    """Bytes of the writable /tmp; 0 = none."""
+    """Bytes of the writable folder; 0 = none."""
     huge: bool = True
     steady: bool = True
     """The same addresses in every slot."""
@@ -134,7 +134,9 @@ class Slot:
                     pass_fds=(theirs.fileno(),),
                     cwd="/",
                     # matplotlib wants a folder while it is imported.
-                    env=environment() | {"MPLCONFIGDIR": folder},
+                    env=environment()
+                    | {"MPLCONFIGDIR": folder}
+                    | ({"TMPDIR": layers.SCRATCH} if self.setup.scratch else {}),
                     start_new_session=True,
                 )
             except OSError as error:
