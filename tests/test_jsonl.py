@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
 import pytest
 
 from tircli import jsonl
+from tircli.checks import from_json
 from tircli.records import InputError, RecordError, Trajectory
 
 
@@ -129,3 +134,21 @@ def test_records_stand_in_the_order_asked_for(tmp_path):
         writer.write(first)
         writer.finish(["a#0", "b#1"])
     assert [t.id for t in jsonl.read(str(target))] == ["a#0", "b#1"]
+
+
+def test_a_device_is_written_to_and_not_replaced():
+    with jsonl.Writer("/dev/null", overwrite=True) as writer:
+        writer.write(from_json({"question": "1+1?"}))
+        writer.finish()
+    assert Path("/dev/null").is_char_device()
+
+
+def test_a_named_pipe_gets_the_records(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with ThreadPoolExecutor(1) as pool:
+        read = pool.submit(pipe.read_bytes)
+        with jsonl.Writer(str(pipe)) as writer:
+            writer.write(from_json({"question": "1+1?"}))
+            writer.finish()
+    assert b"1+1?" in read.result() and pipe.is_fifo()

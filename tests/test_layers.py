@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1] / "tircli"
 LAYERS = [
-    {"", "records", "checks", "papers"},
+    {"", "records", "checks", "seen", "papers"},
     {"templates", "registry", "budget"},
     {"progress"},
     {"jsonl", "tools", "engines", "answers"},

@@ -12,7 +12,6 @@ import json
 import math
 import os
 import sys
-from array import array
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +21,7 @@ import msgspec
 
 from tircli.checks import from_json
 from tircli.records import Group, InputError, Json, RecordError, Trajectory, to_json
+from tircli.seen import Seen
 
 _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
@@ -122,49 +122,6 @@ def numbered(stream: Iterable[bytes], name: str) -> Iterator[tuple[str, bytes]]:
             yield f"{name}:{number}", line
 
 
-class _Seen:
-    """Which keys came before, and at which line, in 12 bytes a slot: millions of ids fit.
-
-    An open table of 64-bit hashes. Two different keys among n are taken for one with a chance
-    of about n^2 / 2^65: 3e-8 for a million.
-    """
-
-    def __init__(self) -> None:
-        self._codes, self._lines, self._n = (
-            array("q", bytes(8 << 10)),
-            array("I", bytes(4 << 10)),
-            0,
-        )
-
-    def add(self, key: str, line: int = 1) -> int:
-        """0 if `key` is new, else the line where it was first."""
-        first = self._put(hash(key) or 1, line)
-        if not first:
-            self._n += 1
-            if 3 * self._n > 2 * len(self._codes):
-                self._grow()
-        return first
-
-    def _put(self, code: int, line: int) -> int:
-        codes = self._codes
-        mask = len(codes) - 1
-        slot = code & mask
-        while codes[slot]:
-            if codes[slot] == code:
-                return self._lines[slot]
-            slot = (slot + 1) & mask
-        codes[slot], self._lines[slot] = code, line
-        return 0
-
-    def _grow(self) -> None:
-        old = zip(self._codes, self._lines, strict=True)
-        size = 2 * len(self._codes)
-        self._codes, self._lines = array("q", bytes(8 * size)), array("I", bytes(4 * size))
-        for code, line in old:
-            if code:
-                self._put(code, line)
-
-
 def read(source: str, skip: Skip | None = None) -> Iterator[Trajectory]:
     """The trajectories of `source`, checked; ids must be unique. Raises RecordError."""
     return parsed(lines(source), skip)
@@ -174,7 +131,7 @@ def parsed(
     numbered_lines: Iterable[tuple[str, bytes]], skip: Skip | None = None
 ) -> Iterator[Trajectory]:
     """The trajectories of `(name:line, bytes)` pairs, as `read`."""
-    seen = _Seen()
+    seen = Seen()
     for place, line in numbered_lines:
         try:
             trajectory = from_json(decode(line, place), place)
@@ -197,7 +154,7 @@ def groups(
     trajectories: Iterable[Trajectory], warn: Callable[[str], None] = lambda text: None
 ) -> Iterator[Group]:
     """Trajectories of one question together. Raises RecordError if a group comes back."""
-    seen = _Seen()
+    seen = Seen()
     group: Group = []
     for trajectory in trajectories:
         if group and trajectory.group != group[0].group:
@@ -220,8 +177,15 @@ def _checked(group: Group, warn: Callable[[str], None]) -> Group:
     return group
 
 
+def _open(target: str) -> BinaryIO:
+    try:
+        return open(target, "wb")
+    except OSError as error:
+        raise InputError(f"{target}: {error.strerror}; choose another output") from None
+
+
 class Writer:
-    """Writes records to stdout, or to a file that appears whole or not at all.
+    """Writes records to stdout, to a device, or to a file that appears whole or not at all.
 
     With `resume` what is whole in `NAME.part` (or in NAME) stays, byte for byte.
     """
@@ -241,13 +205,17 @@ class Writer:
         self.path = None if target == "-" else Path(target)
         self._places: dict[str, tuple[int, int]] = {}  # id -> offset and length of its line
         self._end = 0
-        if self.path is None:
+        if self.path is not None and self.path.is_dir():
+            raise InputError(f"{target}: a directory; name a file with -o")
+        if self.path is None or (self.path.exists() and not self.path.is_file()):
+            # A device or a named pipe is written to, as stdout is: a rename would replace it.
             if resume:
                 raise InputError("--resume: needs a file to resume; give one with -o")
-            self._stream: BinaryIO = stdout if stdout is not None else own_stdout()
+            self._stream: BinaryIO = stdout or (
+                own_stdout() if self.path is None else _open(target)
+            )
+            self.path = None
             return
-        if self.path.is_dir():
-            raise InputError(f"{target}: a directory; name a file with -o")
         if self.path.exists() and not (overwrite or resume):
             raise InputError(f"{target}: exists; add --overwrite, --resume or choose another name")
         self._part = self.path.with_name(self.path.name + ".part")
