@@ -138,16 +138,16 @@ class Sandbox:
             open_files=limits.open_files,
             processes=limits.processes,
         )
+        oom_kills_before = oom_kills()
         with files_of(job, limits) as files:
             result = await slot.call(request, files)
             outcome = read_outcome(files, result, job, limits)
         if outcome.status == "unavailable":
             slot.dead = True
-        if outcome.exit_code == -signal.SIGKILL and outcome.status == "killed":
-            before, slot.oom_kills = slot.oom_kills, oom_kills()
-            if slot.oom_kills > before:
-                outcome.status = "memory"
-                outcome.exception = "MemoryError: the machine had no memory left for the code"
+        killed = outcome.exit_code == -signal.SIGKILL and outcome.status == "killed"
+        if killed and oom_kills() > oom_kills_before:
+            outcome.status = "memory"
+            outcome.exception = "MemoryError: the machine had no memory left for the code"
         return outcome
 
     async def aclose(self) -> None:

@@ -76,6 +76,8 @@ SELF = 0x7E57E57E
 """Stands for the process's own id, which is known after the fork."""
 
 CLONE_THREAD = 0x00010000
+CLONE_NEW = 0x7E020000
+"""All flags of clone that ask for a new namespace."""
 O_WRITES = 0o1 | 0o2 | 0o100 | 0o1000 | 0o20000000
 FCNTLS = (0, 1, 2, 3, 4, 1030, 1032, 1034)  # no locks: others use the same files
 IOCTLS = (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)
@@ -121,8 +123,9 @@ def _rules(writes: bool, readonly: bool) -> Iterator[tuple[str, list[Instruction
     for name in ("sched_getaffinity", "sched_getparam", "sched_getscheduler", "getpgid", "getsid"):
         yield name, _one_of(0, (0, SELF))
     yield "getpriority", _one_of(1, (0, SELF))
-    thread = [_argument(0), (BITS, 1, 0, CLONE_THREAD), refuse(errno.EPERM), allow]
-    yield "clone", thread
+    eperm = refuse(errno.EPERM)
+    thread = [(BITS, 0, 1, CLONE_NEW), eperm, (BITS, 1, 0, CLONE_THREAD), eperm, allow]
+    yield "clone", [_argument(0), *thread]
     yield "clone3", [refuse(errno.ENOSYS)]
     yield "openat2", [refuse(errno.ENOSYS)]
     # A stream pair only: a datagram socket could address others.

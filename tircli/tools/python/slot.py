@@ -101,7 +101,6 @@ class Slot:
         self.layers: dict[str, Any] = {}
         self.modules: dict[str, str] = {}
         self.dead = False
-        self.oom_kills = oom_kills()
         self._number = 0
         self._waiting: asyncio.Future[bytes] | None = None
         self._control: socket.socket
