@@ -21,6 +21,7 @@ from tircli.records import EngineError, InputError, MissingExtra, TurnError
 os.environ.setdefault("VLLM_LOGGING_STREAM", "ext://sys.stderr")  # stdout is for records
 try:
     from vllm import SamplingParams
+    from vllm import exceptions as vllm_exceptions
     from vllm.engine.arg_utils import AsyncEngineArgs
     from vllm.lora.request import LoRARequest
     from vllm.sampling_params import RequestOutputKind
@@ -29,6 +30,9 @@ try:
 except ImportError as _error:
     raise MissingExtra(f"engine vllm needs {_error.name}; pip install 'tircli[vllm]'") from _error
 from tircli.engines.tokens import Tokens
+
+_REFUSALS = (ValueError, getattr(vllm_exceptions, "VLLMClientError", ValueError))
+"""What vLLM raises, by its version, for a request that it does not accept."""
 
 
 class VLLMEngine:
@@ -72,7 +76,7 @@ class VLLMEngine:
         options = {"logprobs_mode": "raw_logprobs", "disable_log_stats": True} | options
         try:
             arguments = AsyncEngineArgs(model=folder, **options)
-            self._engine = AsyncLLM.from_engine_args(arguments)
+            self._engine: AsyncLLM | None = AsyncLLM.from_engine_args(arguments)
         except (ValueError, TypeError, OSError, RuntimeError, AssertionError) as error:
             raise InputError(f"model {model}: vLLM does not start: {first_line(error)}") from error
         self.context: int | None = self._engine.model_config.max_model_len
@@ -80,6 +84,8 @@ class VLLMEngine:
     async def generate(self, ids: list[int], sampling: Sampling) -> Completion:
         """The continuation of `ids`. Raises TurnError for this turn, EngineError for all."""
         parameters = self._parameters(sampling)
+        if self._engine is None:
+            raise EngineError(f"model {self.model}: the engine is closed")
         name = f"{sampling.key}/{sampling.turn}/{next(self._numbers)}"
         prompt: Any = {"prompt_token_ids": ids}
         final = None
@@ -89,7 +95,7 @@ class VLLMEngine:
                 final = output
         except EngineDeadError as error:
             raise EngineError(f"model {self.model}: vLLM died: {first_line(error)}") from error
-        except (ValueError, EngineGenerateError) as error:
+        except (*_REFUSALS, EngineGenerateError) as error:
             raise TurnError(f"model {self.model}: {first_line(error)}") from error
         if final is None or not final.outputs:
             raise TurnError(f"model {self.model}: vLLM gave no output")
@@ -108,12 +114,14 @@ class VLLMEngine:
                 logprobs=sampling.top_logprobs,
                 output_kind=RequestOutputKind.FINAL_ONLY,
             )
-        except ValueError as error:
+        except _REFUSALS as error:
             raise InputError(f"engine vllm: {first_line(error)}; change that option") from error
 
     async def aclose(self) -> None:
         """Stop vLLM and its worker processes."""
-        self._engine.shutdown()
+        if self._engine is not None:
+            self._engine.shutdown()
+        self._engine = None  # It would shut down once more when the interpreter is half gone.
 
     def _completion(self, output: Any, sampling: Sampling) -> Completion:
         ids = list(output.token_ids)
