@@ -396,3 +396,17 @@ def test_spans_found_by_guesses_are_those_of_a_plain_search():
         for want in range(1, sum(widths) + 1):
             plain = next(n for n in range(len(widths) + 1) if sum(widths[:n]) >= want)
             assert turn.span(Call("python", "", want - 1, want)) == [plain - 1, plain]
+
+
+def test_a_program_that_prints_the_final_answer_ends_a_simpletir_trajectory(tmp_path):
+    replies = ["```python\nfinal_answer(6 * 7)\n```\n", "It is \\boxed{41}."]
+    tool = Recorded(ToolResult("\\boxed{42}"))
+    done = finish(loop_for(tmp_path, replies, protocol="simpletir", tool=tool))
+    assert (done.stop, done.prediction, done.calls) == ("answer", "42", 1)
+
+
+def test_a_final_answer_that_failed_or_a_box_that_is_merely_printed_is_none(tmp_path):
+    replies = ["```python\nfinal_answer(1 / 0)\n```\n", "```python\nprint(1)\n```\n", "\\boxed{5}"]
+    tool = Recorded(ToolResult("\\boxed{?}", "error"), ToolResult("\\boxed{42}"))
+    done = finish(loop_for(tmp_path, replies, protocol="simpletir", tool=tool))
+    assert (done.stop, done.prediction, done.calls) == ("answer", "5", 2)

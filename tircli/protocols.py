@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from tircli import templates
-from tircli.records import InputError, Json, Trajectory
+from tircli.records import InputError, Json, ToolUse, Trajectory
 from tircli.tools import View
 from tircli.tools.search import View as SearchView
 
@@ -61,6 +61,8 @@ class Protocol:
     """True: a result is a chat message of role `tool`."""
     answer: tuple[str, ...] = ("boxed",)
     """Extractors in order: `answer` (tag), `boxed`, `text` (the last turn)."""
+    printed: str = ""
+    """A program that holds this text and prints a box gives the answer (`final_answer(`)."""
     limits: Json = field(default_factory=dict)
     """Executed calls by tool and in `calls`; `turns`; `turn_tokens`."""
     limit_text: str = "The limit of calls is reached. Give the answer now."
@@ -104,6 +106,12 @@ class Protocol:
             if body is not None and "\\boxed" in body:
                 return last_boxed(body)
         return None, None
+
+    def printed_answer(self, use: ToolUse) -> str | None:
+        """The answer that a program printed, where the protocol takes it from there."""
+        if not self.printed or self.printed not in use.input or use.status != "ok":
+            return None
+        return last_boxed(use.output)[0] if "\\boxed" in use.output else None
 
     def _blank_calls(self, text: str) -> str:
         """`text` without its calls: a box or a tag in a program's string is no answer."""

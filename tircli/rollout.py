@@ -84,6 +84,8 @@ class AgentLoop:
             self.counts.running -= 1
         if trajectory.stop != "error":
             trajectory.prediction, flag = self.protocol.predict(trajectory.model_text)
+            if (printed := self._printed(trajectory)) is not None:
+                trajectory.prediction, flag = printed, None
             if flag:
                 trajectory.meta = trajectory.meta | {"prediction_flag": flag}
         if not self.settings.tokens:
@@ -157,6 +159,13 @@ class AgentLoop:
                 trajectory.stop = "turns" if last else "calls"
             elif isinstance(found, list) and found:
                 await self._use(trajectory, turn, found)
+                if self._printed(trajectory) is not None:
+                    trajectory.stop = "answer"
+
+    def _printed(self, trajectory: Trajectory) -> str | None:
+        """The answer that the last program printed, where nothing was written after it."""
+        use = trajectory.segments[-1].tool if trajectory.segments else None
+        return None if use is None else self.protocol.printed_answer(use)
 
     async def _turn(
         self, trajectory: Trajectory, turn: Turn, number: int, tools: bool
