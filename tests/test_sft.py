@@ -248,6 +248,7 @@ def test_the_loss_falls_and_the_best_evaluation_is_kept(model, tmp_path):
     train = [line["loss"] for line in lines if "loss" in line]
     held = [line["eval_loss"] for line in lines if "eval_loss" in line]
     assert train[-1] < train[0] / 2
+    assert len(held) == 5  # 20 updates
     note = json.loads((tmp_path / "run/best/sft.json").read_text())
     assert note["eval_loss"] == min(held) == summary["eval_loss"]
 

@@ -97,6 +97,9 @@ class TokenTrainer(transformers.Trainer):
         total = self.accelerator.reduce(total)
         metrics = {"eval_loss": float(total[0] / total[1])}
         self.log(dict(metrics))
+        self.control = self.callback_handler.on_evaluate(
+            self.args, self.state, self.control, metrics
+        )
         if metrics["eval_loss"] < self.run.best:
             self.run.best = metrics["eval_loss"]
             self.write("best", metrics)
