@@ -5,7 +5,7 @@ CORE_VENV ?= .venv-core
 JAVA_VENV ?= .venv-java
 VLLM_VENV ?= .venv-vllm
 
-.PHONY: demo demo-smollm2 tiny test test-core test-java test-vllm check
+.PHONY: demo demo-smollm2 tiny test test-core test-user test-java test-vllm check
 
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -73,6 +73,10 @@ test: $(VENV)/.installed
 
 test-core: $(CORE_VENV)/.installed
 	$(CORE_VENV)/bin/python -m pytest
+
+# As root: the tests as an ordinary user, whose sandbox has other layers.
+test-user:
+	PYTHON=$(PYTHON) scripts/test_as_user.sh
 
 test-java: $(JAVA_VENV)/.installed
 	$(JAVA_VENV)/bin/python -m pytest -m java tests/test_search_lucene.py
