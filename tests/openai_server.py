@@ -66,12 +66,12 @@ class Server:
             fault = self.random.choice(FAULTS)
         if fault is not None:
             return await self.fail(fault, request, writer)
-        self.send(writer, 200, self.reply(request, "messages" in request))
-        if self.log and not probe:
-            self.log.write(
-                json.dumps({"seed": request["seed"], "prompt": request["prompt"]}) + "\n"
-            )
+        reply = self.reply(request, "messages" in request)
+        if self.log and not probe:  # Before the reply: whoever has it may look at once.
+            line = {"seed": request["seed"], "prompt": request["prompt"]}
+            self.log.write(json.dumps(line) + "\n")
             self.log.flush()
+        self.send(writer, 200, reply)
 
     async def fail(self, fault, request, writer) -> None:
         reply = self.reply(request, "messages" in request)
