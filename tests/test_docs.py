@@ -38,6 +38,10 @@ def test_help_has_one_short_first_sentence_and_examples(command):
     assert f"tir {command}" in text.partition("Examples:")[2]
 
 
+def test_the_list_of_commands_cuts_no_sentence():
+    assert "..." not in help_of("--help").partition("Commands:")[2]
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_option_has_a_help_text(command):
     for parameter in typer.main.get_command(app).commands[command].params:  # type: ignore[attr-defined]
