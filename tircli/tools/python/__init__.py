@@ -104,7 +104,8 @@ def result(outcome: Outcome, output: str) -> ToolResult:
         "max_rss_mb": outcome.max_rss_mb,
         "truncated": outcome.truncated,
     }
-    return ToolResult(output, outcome.status, outcome.seconds, outcome.queued, extra)
+    said = {key: value for key, value in extra.items() if value not in (None, "", False)}
+    return ToolResult(output, outcome.status, outcome.seconds, outcome.queued, said)
 
 
 def from_options(
