@@ -129,7 +129,7 @@ def test_two_writers_of_one_file_are_refused(tmp_path):
 def test_records_stand_in_the_order_asked_for(tmp_path):
     target = tmp_path / "out.jsonl"
     first, second = trajectories("a", "b")
-    with jsonl.Writer(str(target)) as writer:
+    with jsonl.Writer(str(target), ordered=True) as writer:
         writer.write(second)
         writer.write(first)
         writer.finish(["a#0", "b#1"])

@@ -187,7 +187,8 @@ def _open(target: str) -> BinaryIO:
 class Writer:
     """Writes records to stdout, to a device, or to a file that appears whole or not at all.
 
-    With `resume` what is whole in `NAME.part` (or in NAME) stays, byte for byte.
+    With `resume` what is whole in `NAME.part` (or in NAME) stays, byte for byte. With `ordered`
+    the place of every line is held in memory, so that `finish` can be given an order.
     """
 
     def __init__(
@@ -197,7 +198,9 @@ class Writer:
         *,
         overwrite: bool = False,
         resume: bool = False,
+        ordered: bool = False,
     ) -> None:
+        self._ordered = ordered
         self.kept: set[str] = set()
         """Ids of the finished records of an earlier run, when resuming."""
         self.settings: list[tuple[Json | None, int | None]] = []
@@ -292,14 +295,15 @@ class Writer:
         """Append one record and hand it to the reader at once. Raises InputError: no room."""
         line = encode(to_json(trajectory))
         with self._reported():
-            if self.path is None:
-                self._stream.write(line)
-            else:
+            if self._ordered and self.path is not None:
                 self._append(self._stream, trajectory.id, line)
+            else:
+                self._stream.write(line)
             self._stream.flush()
 
     def finish(self, order: Iterable[str] | None = None) -> None:
-        """Give the file its name; `order` lists the ids as they shall stand in it."""
+        """Give the file its name; `order` (if `ordered`) lists the ids as they shall stand."""
+        assert order is None or self._ordered, "an order needs the places of the lines"
         if self.path is None:
             return
         with self._reported():

@@ -44,9 +44,10 @@ def run(
     plan = _plan(skips, audit is not None, concurrency, **options)
     auditor = plan.panel.auditor() if audit_file else None
     progress = Progress(quiet=quiet)
-    with jsonl.Writer(output, overwrite=overwrite, resume=resume) as writer:
-        at_once = plan.panel.asks or auditor is not None
-        work = _Work(writer, progress, plan, sort=resume or at_once)
+    at_once = plan.panel.asks or auditor is not None
+    sort = resume or at_once
+    with jsonl.Writer(output, overwrite=overwrite, resume=resume, ordered=sort) as writer:
+        work = _Work(writer, progress, plan, sort=sort)
         items = work.items(jsonl.groups(jsonl.read(input, skips.action), say))
         if not at_once:
             for item in items:

@@ -149,7 +149,9 @@ def run(
         unused.callback(lambda: asyncio.run(_closed(chosen)))
         if "search" in chosen:
             made["search"] = chosen["search"].made
-        writer = stack.enter_context(jsonl.Writer(output, overwrite=overwrite, resume=resume))
+        writer = stack.enter_context(
+            jsonl.Writer(output, overwrite=overwrite, resume=resume, ordered=True)
+        )
         _check_same_run(writer, made, samples, order, output)
         todo = (t for t in expand(questions, samples) if t.id not in writer.kept)
         total = len(order) - len(writer.kept)
