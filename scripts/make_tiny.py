@@ -6,7 +6,7 @@ DATA gets tiny_corpus.jsonl, tiny_train.jsonl and tiny_test.jsonl; OUT gets demo
 held_out.jsonl and init/ (random weights and a tokenizer). `make tiny` does it all.
 
 Easy questions are small closed sets, known by heart after training, and half of the demonstrations
-call a tool for them all the same. Hard ones need the tool: products of 2 and 3 digits, and facts
+call a tool for them all the same. Hard ones need the tool: products of two digits, and facts
 that differ in every demonstration, so that only a search tells; few demonstrations guess.
 """
 
@@ -26,7 +26,7 @@ from tircli.tools.search.corpus import Passage
 from tircli.tools.search.searcher import Hit
 
 PROTOCOL = load("et")
-DEMOS, HELD_OUT = 32000, 400
+DEMOS, HELD_OUT = 38400, 400
 CAPITALS = (
     "France Paris, Italy Rome, Spain Madrid, Japan Tokyo, Egypt Cairo, Peru Lima, Kenya Nairobi, "
     "Norway Oslo, Cuba Havana, Greece Athens, Poland Warsaw, Ireland Dublin"
@@ -38,41 +38,32 @@ NAMES = [
     for b in ("va", "rin", "dis", "mo", "tek", "sya", "lund", "ora")
 ]
 TOWNS = [a + b for a in ("Tor", "Mel", "Kas", "Vin", "Ost") for b in ("ma", "ford", "by", "ek")]
-TOOLS = ["violin", "flute", "harp", "drum", "cello", "horn", "lute", "organ"]
 PHRASES = {
     "sum": [
-        *("What is {} + {}?", "Compute {} + {}.", "{} + {} = ?", "How much is {} plus {}?"),
-        "Add {} and {}.",
+        *("What is {} + {}?", "Compute {} + {}.", "{} + {} = ?", "Add {} and {}."),
+        *("How much is {} + {}?", "Find {} + {}.", "{} plus {}?", "Work out {} + {}."),
     ],
-    "product": [
-        *("What is {} * {}?", "Compute {} * {}.", "{} * {} = ?", "How much is {} times {}?"),
-        "Multiply {} by {}.",
-    ],
+    "product": ["What is {} * {}?", "Compute {} * {}.", "{} * {} = ?", "Multiply {} by {}."],
     "capital": [
-        *("What is the capital of {}?", "Name the capital of {}.", "Which city rules {}?"),
-        *("The capital of {} is?", "Tell me the capital of {}."),
+        *("What is the capital of {}?", "Name the capital of {}.", "The capital of {} is?"),
+        *("Tell me the capital of {}.", "Which city rules {}?", "The capital of {}?"),
+        *("Which city is the capital of {}?", "{} has which capital?"),
     ],
     "born": [
-        "Where was {} born?",
-        "Name the town where {} was born.",
-        "{} was born in which town?",
+        *("Where was {} born?", "Name the town where {} was born.", "{} was born in which town?"),
+        "In which town was {} born?",
     ],
-    "plays": ["What does {} play?", "Name what {} plays.", "{} plays which instrument?"],
 }
 EASY = ("sum", "capital")
 THINK = {
-    "know": ["I know this.", "That is easy.", "I know it by heart."],
-    "python": ["I compute it.", "Python can tell.", "Let me run it."],
-    "search": ["I look it up.", "Let me search.", "I need to search."],
-    "again": ["I check it again.", "Let me make sure.", "Once more."],
-    "repair": ["I made a mistake.", "That failed, I mend it."],
-    "so": ["So it is {}.", "The result is {}.", "It says {}."],
+    "know": ["I know it.", "That is easy."],
+    "python": ["I compute it.", "Python can tell."],
+    "search": ["I look it up.", "I need to search."],
+    "again": ["I check it."],
+    "repair": ["That failed."],
+    "so": ["I have it."],
 }
-SENTENCES = {
-    "capital": "The capital of {} is {}.",
-    "born": "{} was born in {}.",
-    "plays": "{} plays the {}.",
-}
+SENTENCES = {"capital": "The capital of {} is {}.", "born": "{} was born in {}."}
 
 
 def questions() -> Iterator[tuple[str, tuple[Any, ...], str]]:
@@ -91,15 +82,18 @@ def questions() -> Iterator[tuple[str, tuple[Any, ...], str]]:
 
 
 def product(rng: random.Random) -> tuple[str, tuple[int, int], str]:
-    """A product of numbers of 2 to 3 and of 2 digits."""
-    pair = rng.randrange(11, 1000), rng.randrange(11, 100)
+    """A product of two numbers of two digits."""
+    pair = rng.randrange(11, 100), rng.randrange(11, 100)
     return "product", pair, rng.choice(PHRASES["product"]).format(*pair)
 
 
 def is_test(kind: str, subject: tuple[Any, ...], text: str) -> bool:
-    """True if a question is held out: by its wording if easy, else by its subject."""
-    key = text if kind in EASY else "/".join(map(str, subject))
-    return stable_random("tiny", kind, key).random() < 0.4
+    """True if a question is held out: a product by its numbers, any other by its wording.
+
+    A subject that no demonstration names would be a token without meaning.
+    """
+    key = "/".join(map(str, subject)) if kind == "product" else text
+    return stable_random("tiny", kind, key).random() < 0.2
 
 
 def world(rng: random.Random) -> dict[tuple[str, str], str]:
@@ -107,7 +101,6 @@ def world(rng: random.Random) -> dict[tuple[str, str], str]:
     facts = {("capital", country): city for country, city in COUNTRIES.items()}
     for name in NAMES:
         facts["born", name] = rng.choice(TOWNS)
-        facts["plays", name] = rng.choice(TOOLS)
     return facts
 
 
@@ -128,8 +121,8 @@ class Demo:
         self.segments: list[dict[str, Any]] = [{"role": "prompt", "text": text + "\n"}]
         self.turn = ""
 
-    def think(self, kind: str, value: str = "") -> None:
-        self.turn += f"<think>{self.rng.choice(THINK[kind]).format(value)}</think>"
+    def think(self, kind: str) -> None:
+        self.turn += f"<think>{self.rng.choice(THINK[kind])}</think>"
 
     def call(self, tool: str, source: str, output: str, status: str = "ok") -> None:
         text = f"{self.turn}<{tool}>{source}</{tool}>"
@@ -191,19 +184,18 @@ def demonstrate(kind: str, subject: tuple[Any, ...], text: str, rng: random.Rand
     if 0.85 < draw <= 0.96:
         demo.think("again")
         use_tool(demo, kind, subject, facts)
-    demo.think("so", right)
+    demo.think("so")
     return demo.answer(right)
 
 
 def draw(rng: random.Random, closed: dict[str, list[Any]]) -> tuple[str, tuple[Any, ...], str]:
     """A question for a demonstration, none of the held-out ones."""
-    kind = rng.choices(["sum", "product", "capital", "facts"], [35, 40, 8, 17])[0]
+    kind = rng.choices(["sum", "product", "capital", "born"], [40, 30, 10, 20])[0]
     if kind == "product":
         while is_test(*(found := product(rng))):
             pass
         return found
-    kinds = ["born", "plays"] if kind == "facts" else [kind]
-    chosen: tuple[str, tuple[Any, ...], str] = rng.choice(closed[rng.choice(kinds)])
+    chosen: tuple[str, tuple[Any, ...], str] = rng.choice(closed[kind])
     return chosen
 
 
@@ -218,8 +210,8 @@ def write_questions(folder: Path) -> None:
     corpus = [passage(key, facts) for key in facts]
     write(folder / "tiny_corpus.jsonl", [{"id": p.id, "contents": p.text} for p in corpus])
     for name, test, counts in (
-        ("train", False, {"sum": 160, "product": 140, "capital": 20, "born": 40, "plays": 40}),
-        ("test", True, {"sum": 180, "product": 220, "capital": 20, "born": 40, "plays": 40}),
+        ("train", False, {"sum": 160, "product": 120, "capital": 20, "born": 100}),
+        ("test", True, {"sum": 150, "product": 290, "capital": 15, "born": 45}),
     ):
         rng = stable_random("tiny", name)
         pool: dict[str, list[Any]] = {kind: [] for kind in PHRASES}
@@ -227,7 +219,8 @@ def write_questions(folder: Path) -> None:
             if is_test(*item) == test:
                 pool[item[0]].append(item)
         while len(pool["product"]) < counts["product"]:
-            if is_test(*(item := product(rng))) == test:
+            item = product(rng)
+            if is_test(*item) == test and item not in pool["product"]:
                 pool["product"].append(item)
         rows = []
         for kind, count in counts.items():
