@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import importlib.util
 import json
@@ -63,21 +64,12 @@ def train(
     )
     identity = _identity(model, examples, settings)
     start = _prepare(out, identity, resume, arguments)
-    transformers.set_seed(settings.seed)
-    net = _network(model, settings, arguments)
     run = Run(settings, policy.tokenizer(model), keep, emit, len(examples))
     run.tokens = _counts(examples, micros, world * accumulation)
-    run.chosen, run.best = policy.keeps_logits(net), _best_before(out, start)
-    data = [[examples[i] for i in micro] for micro in micros]
-    trainer = TokenTrainer(run, net, arguments, data, list(held_out) or None)
-    with trainer.accelerator.autocast():
-        if settings.packing and not policy.packs(trainer.model):
-            raise InputError(
-                f"--packing: {model} lets samples in one row see each other; leave --packing out"
-            )
+    run.best = _best_before(out, start)
     begun = time.monotonic()
-    trainer.train(resume_from_checkpoint=None if start is None else str(start))
-    trainer.write("last")
+    _fit(model, run, arguments, [[examples[i] for i in m] for m in micros], held_out, start)
+    gc.collect()  # the trained network goes before its folder is loaded again
     if arguments.should_save:
         for name in ("last", "best"):
             folder = out / name
@@ -86,6 +78,29 @@ def train(
     counts = {"steps": arguments.max_steps, "records": len(examples), "tokens": run.tokens[-1]}
     seconds = {"seconds": round(time.monotonic() - begun, 3)}
     return {"done": True} | counts | seconds | ({"eval_loss": run.best} if held_out else {})
+
+
+def _fit(
+    model: str,
+    run: Run,
+    arguments: Any,
+    data: list[list[Example]],
+    held_out: Sequence[Example],
+    start: Path | None,
+) -> None:
+    """Train on `data` and write `last` as it comes out of training."""
+    transformers.set_seed(run.settings.seed)
+    net = _network(model, run.settings, arguments)
+    run.chosen = policy.keeps_logits(net)
+    trainer = TokenTrainer(run, net, arguments, data, list(held_out) or None)
+    with trainer.accelerator.autocast():
+        if run.settings.packing and not policy.packs(trainer.model):
+            raise InputError(
+                f"--packing: {model} lets samples in one row see each other; leave --packing out"
+            )
+    trainer.train(resume_from_checkpoint=None if start is None else str(start))
+    trainer.write("last")
+    trainer.accelerator.free_memory()
 
 
 def _plan(examples: Sequence[Example], settings: Settings, world: int) -> list[list[int]]:
