@@ -177,11 +177,12 @@ def _checked(group: Group, warn: Callable[[str], None]) -> Group:
     return group
 
 
-def _open(target: str) -> BinaryIO:
+def _output(path: str | Path, mode: str) -> BinaryIO:
+    """`path` opened to be written. Raises InputError."""
     try:
-        return open(target, "wb")
+        return open(path, mode)  # type: ignore[return-value]
     except OSError as error:
-        raise InputError(f"{target}: {error.strerror}; choose another output") from None
+        raise InputError(f"{path}: {error.strerror}; choose another output") from None
 
 
 class Writer:
@@ -215,7 +216,7 @@ class Writer:
             if resume:
                 raise InputError("--resume: needs a file to resume; give one with -o")
             self._stream: BinaryIO = stdout or (
-                own_stdout() if self.path is None else _open(target)
+                own_stdout() if self.path is None else _output(target, "wb")
             )
             self.path = None
             return
@@ -245,10 +246,7 @@ class Writer:
 
     def _locked(self, path: Path, mode: str) -> BinaryIO:
         """`path` opened for this process alone. Raises InputError."""
-        try:
-            stream: Any = open(path, mode)  # noqa: SIM115 - closed by its user
-        except OSError as error:
-            raise InputError(f"{path}: {error.strerror}; choose another output") from None
+        stream = _output(path, mode)
         try:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
             # Another tir may have given its own file this name before the lock was ours.
@@ -258,7 +256,7 @@ class Writer:
         if not alone:
             stream.close()
             raise InputError(f"{self.path}: another tir is writing it; wait or rename")
-        return stream  # type: ignore[no-any-return]
+        return stream
 
     def _keep(self, source: Path, stream: BinaryIO) -> None:
         """Copy the lines of `source` that are whole, without error and not kept yet."""
